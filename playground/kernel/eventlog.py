@@ -125,8 +125,10 @@ class CheckpointStore(Protocol):
 def check_batch(events: Iterable[Event], last_seq: Mapping[str, int], last_pos: int) -> None:
     """What every log checks before it writes: `seq` and `pos` go on where the stored ones end.
 
+    A run that the log does not know may begin at any `seq`: a checkpoint then holds what came before.
+
     Args:
-        last_seq: the last stored `seq` of each run that occurs in the batch (absent: 0).
+        last_seq: the last stored `seq` of each run that occurs in the batch; absent: the run is new to the log.
         last_pos: the last stored `pos` of the tree.
 
     Raises:
@@ -134,7 +136,7 @@ def check_batch(events: Iterable[Event], last_seq: Mapping[str, int], last_pos: 
     """
     seqs = dict(last_seq)
     for event in events:
-        expected = seqs.get(event.run_id, 0) + 1
+        expected = seqs.get(event.run_id, event.seq - 1) + 1
         if event.seq != expected:
             raise LogConflict(
                 f"run {event.run_id}: event {event.seq} ({event.kind}) does not follow event {expected - 1}: "
@@ -174,7 +176,7 @@ class InMemoryEventLog:
             seq = seqs.get(event.run_id)
             if seq is None:
                 run = runs.get(event.run_id)
-                seq = run[-1].seq if run else 0
+                seq = run[-1].seq if run else event.seq - 1
             if event.seq != seq + 1 or 0 < event.pos <= pos:
                 last = {run_id: stored[-1].seq for run_id, stored in runs.items() if stored}
                 return check_batch(events, last, tree[-1].pos if tree else 0)
@@ -191,8 +193,8 @@ class InMemoryEventLog:
         return list(self._runs.get(run_id, ()))
 
     async def after(self, run_id: str, since_seq: int) -> list[Event]:
-        run = self._runs.get(run_id, ())
-        return list(run[max(0, since_seq) :])
+        run = self._runs.get(run_id)
+        return run[max(0, since_seq - run[0].seq + 1) :] if run else []
 
     async def stream(self, root_id: str, after: int = 0, limit: int | None = None) -> list[Event]:
         tree = self._trees.get(root_id, [])

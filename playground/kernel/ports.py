@@ -76,6 +76,26 @@ class LlmPort(Protocol):
 
 
 @runtime_checkable
+class TurnAware(Protocol):
+    """A model whose reply depends on which call of the run this is, as a scripted one's does.
+
+    It must not count for itself: after a restart the count would begin again.
+    """
+
+    async def chat_at(
+        self,
+        turn: int,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Mapping[str, JsonValue]] | None = None,
+        system: str | None = None,
+        on_delta: OnDelta | None = None,
+    ) -> LlmReply:
+        """`LlmPort.chat`, told how many replies this run has had before."""
+        ...
+
+
+@runtime_checkable
 class ToolPort(Protocol):
     """A set of tools that can be called by name."""
 
@@ -110,9 +130,13 @@ class SubagentPort(Protocol):
     """Where child runs are run: in this process by default, elsewhere behind the same shape."""
 
     async def activate(
-        self, spec: Plan | Spawnable | ChildSpec, task: str, ctx: NodeContext, payload: JsonValue = None
+        self,
+        spec: Plan | Spawnable | ChildSpec,
+        task: str,
+        ctx: NodeContext,
+        payload: Mapping[str, object] | None = None,
     ) -> JsonObject:
-        """Run `spec` on `task` to its end.
+        """Run `spec` on `task` to its end; see `NodeContext.spawn`.
 
         Returns:
             `{"run_id", "state", "output", "shared"}` of the child run.

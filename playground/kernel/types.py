@@ -56,11 +56,14 @@ class ToolCall:
 
     `call_id` derives from the activation that asks, so a repetition of the
     same decision carries the same id and a tool can tell it has done it before.
+    `problem` says what is wrong with arguments that the model wrote and nobody
+    could read; such a call is answered with it and never run.
     """
 
     name: str
     arguments: dict[str, JsonValue] = field(default_factory=dict)
     call_id: str = ""
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,572 @@
+"""Bodies: the one interface of everything that does work in a node.
+
+Whatever a node is — a function, a tool call, a model call, a whole plan — it
+is an object with `run(input, ctx)` that returns an `Outcome`.  That is why the
+pieces compose: a plan inside a node is one more body.
+
+`ctx` is wiring, not data: the ports a body may call.  What a body asks of them
+is written down under the node's *activation*, so when the body runs again after
+a pause or a crash, it gets the results it already had instead of doing the work
+twice.  A body is therefore written as a plain function from the top down.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
+
+from playground.kernel.channels import Reset
+from playground.kernel.command import Command, Goto, Send
+from playground.kernel.ports import (
+    ChildSpec,
+    LlmPort,
+    LlmReply,
+    Message,
+    OnDelta,
+    Spawnable,
+    SubagentPort,
+    ToolPort,
+    TurnAware,
+)
+from playground.kernel.run import Activation, Interrupt, Run, escape_key
+from playground.kernel.types import ToolCall, ToolResult
+from playground.kernel.values import FrozenDict, JsonObject, JsonValue, freeze, thaw
+
+if TYPE_CHECKING:
+    from playground.kernel.bus import Bus
+    from playground.kernel.graph import Plan
+
+T = TypeVar("T")
+
+Control: TypeAlias = Command | Sequence[Command] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a node says when it returns.
+
+    Args:
+        value: its output, the input of its successors: JSON.
+        state_delta: writes by channel name; a `Reset` value replaces instead of folding.
+        control: a command, or several.
+        suspend: if set, the node waits for an answer and the rest is ignored.
+    """
+
+    value: object = None
+    state_delta: Mapping[str, object] = field(default_factory=dict)
+    control: Control = None
+    suspend: Interrupt | None = None
+
+    @classmethod
+    def ok(cls, value: object = None, /, **delta: object) -> Outcome:
+        """An output, and writes to channels."""
+        return cls(value, delta)
+
+    @classmethod
+    def goto(cls, target: str, payload: object = None, /, **delta: object) -> Outcome:
+        """Go on at `target` at once, handing it `payload`."""
+        return cls(None, delta, Goto(target, True, payload))
+
+    @classmethod
+    def send(cls, template: str, payload: object = None, key: str | None = None) -> Outcome:
+        """Start one instance of a template."""
+        return cls(control=Send(template, payload, key))
+
+    @classmethod
+    def fan_out(cls, *sends: Send, **delta: object) -> Outcome:
+        """Start several instances at once."""
+        return cls(None, delta, list(sends))
+
+    @classmethod
+    def park(
+        cls,
+        kind: str,
+        payload: object = None,
+        question: str = "",
+        *,
+        schema: Mapping[str, object] | None = None,
+        expires_in: float | None = None,
+        default: object = None,
+    ) -> Outcome:
+        """Wait for an answer; the body then runs again from its top, with `ctx.resumed` true.
+
+        Args:
+            schema: JSON Schema that an answer must fit.
+            expires_in: seconds after which `default` is the answer.
+        """
+        return cls(
+            suspend=Interrupt(
+                kind,
+                freeze(payload, "payload of a question"),
+                question,
+                schema=cast(
+                    "JsonObject | None", freeze(dict(schema), "schema of a question") if schema else None
+                ),
+                default=freeze(default, "default answer of a question"),
+                expires_in=expires_in,
+            )
+        )
+
+
+def coerce_outcome(raw: object) -> Outcome:
+    """What a body returned, as an `Outcome`.
+
+    A bare value is an output, a dict a state delta, a command (or a list of
+    commands and outcomes, not empty) is control, None is nothing.
+    """
+    if isinstance(raw, Outcome):
+        return raw
+    if raw is None:
+        return Outcome()
+    if isinstance(raw, Command):
+        return Outcome(control=raw)
+    if isinstance(raw, dict):
+        return Outcome(state_delta=raw)
+    if isinstance(raw, list) and raw and all(isinstance(item, Command | Outcome) for item in raw):
+        return _joined([coerce_outcome(item) for item in raw])
+    return Outcome(value=raw)
+
+
+def _joined(outcomes: list[Outcome]) -> Outcome:
+    delta: dict[str, object] = {}
+    commands: list[Command] = []
+    for outcome in outcomes:
+        if outcome.suspend is not None:
+            raise ValueError("a list of outcomes cannot hold a question: return wait_human(...) alone")
+        for key in outcome.state_delta.keys() & delta.keys():
+            raise ValueError(f"two outcomes of one list write channel {key!r}: write it once")
+        delta.update(outcome.state_delta)
+        commands.extend(commands_of(outcome.control))
+    return Outcome(None, delta, commands)
+
+
+def commands_of(control: Control) -> Sequence[Command]:
+    """The commands of an outcome, none, one or several."""
+    if control is None:
+        return ()
+    return (control,) if isinstance(control, Command) else control
+
+
+@runtime_checkable
+class NodeBody(Protocol):
+    """What does the work of a node."""
+
+    async def run(self, input: JsonValue, ctx: NodeContext) -> Outcome:
+        """Do it once; an exception is a failed attempt."""
+        ...
+
+
+class Parked(BaseException):
+    """Unwinds a body that waits for answers.
+
+    Not an `Exception`, so that a body's or a tool's `except Exception` does not take it for an error.
+    """
+
+    def __init__(self, interrupts: Sequence[Interrupt]) -> None:
+        super().__init__(", ".join(interrupt.id for interrupt in interrupts))
+        self.interrupts = tuple(interrupts)
+
+
+class Host(Protocol):
+    """The part of the engine that a context calls: the ports of its run, and the log."""
+
+    run: Run
+    llm: LlmPort | None
+    tools: ToolPort | None
+    subagent: SubagentPort
+    bus: Bus
+    now: Callable[[], float]
+
+    async def record(self, kind: str, data: Mapping[str, JsonValue]) -> None:
+        """Append one fact to the run's log and apply it."""
+        ...
+
+    def park_id(self, path: str) -> str:
+        """The id of the next interrupt with this path."""
+        ...
+
+
+class NodeContext:
+    """What a body may use while it runs: read the state, call models, tools and child runs, ask a person."""
+
+    __slots__ = ("_activation", "_counts", "_host", "_scope", "_segment", "attempt", "node_id", "run")
+
+    def __init__(
+        self, host: Host, node_id: str, *, parent: NodeContext | None = None, segment: str = ""
+    ) -> None:
+        self.run = host.run
+        self.node_id = node_id
+        self.attempt = host.run.node_states[node_id].attempts
+        self._host = host
+        self._activation: Activation = host.run.activations[node_id]
+        self._counts: dict[str, int] = {}
+        self._segment = segment
+        outer: str = parent._scope if parent else ""
+        self._scope: str = f"{outer}{segment}>" if segment else ""
+
+    @property
+    def shared(self) -> Mapping[str, JsonValue]:
+        """The run's state as it was when the wave began, read-only; to change it return a state delta."""
+        return self.run.view
+
+    @property
+    def run_id(self) -> str:
+        """The id of the run that this node belongs to."""
+        return self.run.run_id
+
+    @property
+    def resumed(self) -> bool:
+        """Whether the node's own question was answered; tells an answer of None from none."""
+        return bool(self._activation.answer)
+
+    @property
+    def resume_value(self) -> JsonValue:
+        """The latest answer to the node's own question, or None."""
+        return thaw(self._activation.answers.get(self._activation.answer))
+
+    async def emit(self, event: str, **data: object) -> None:
+        """Tell whoever listens right now, such as one token; it is not kept in the log."""
+        await self._host.bus.fire(event, run_id=self.run_id, node_id=self.node_id, **data)
+
+    async def note(self, topic: str, **data: object) -> None:
+        """Write a fact of one's own into the log, for the reader of the run."""
+        await self._host.record(
+            "note", {"node": self.node_id, "topic": topic, "data": freeze(data, f"note {topic!r}")}
+        )
+
+    async def llm_complete(self, prompt: str, system: str | None = None) -> str:
+        """The text of a model's reply to one prompt."""
+        reply = await self.llm_chat([{"role": "user", "content": prompt}], system=system)
+        return reply.text
+
+    async def llm_chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Mapping[str, JsonValue]] | None = None,
+        system: str | None = None,
+        on_delta: OnDelta | None = None,
+    ) -> LlmReply:
+        """Ask the run's model; a reply that this activation already had is given back.
+
+        Two calls are the same if they come in the same order among calls with as many
+        messages and the same last one: comparing all of a long history would cost
+        each round what all rounds before it cost together.
+
+        Raises:
+            RuntimeError: the run has no model.
+            ModelError: no whole reply came.
+        """
+        model = self._host.llm
+        if model is None:
+            raise RuntimeError(
+                f"node {self.node_id!r} calls a model, but none was given: pass llm= to the Scheduler or model= to the agent"
+            )
+        asked = [len(messages), messages[-1] if messages else None, system]
+        key = self._call_key("model", "", asked)
+        had = self._activation.calls.get(key)
+        if isinstance(had, dict):
+            return _reply(had)
+        call_id = self._call_id(key)
+        names = [str(cast("JsonObject", tool.get("function", tool)).get("name")) for tool in tools or ()]
+        called = _frozen(
+            {"node": self.node_id, "call_id": call_id, "messages": len(messages), "tools": names},
+            "tool names",
+        )
+        turn = self.run.metrics["llm_calls"] + self.run.calls_in_flight
+        await self._host.record("model_called", called)
+        returned: dict[str, object] = {"node": self.node_id, "call_id": call_id, "call": key}
+        self.run.calls_in_flight += 1
+        try:
+            if isinstance(model, TurnAware):
+                reply = await model.chat_at(turn, messages, tools=tools, system=system, on_delta=on_delta)
+            else:
+                reply = await model.chat(messages, tools=tools, system=system, on_delta=on_delta)
+        except Exception as error:
+            failed = {**returned, "error": f"{type(error).__name__}: {error}"}
+            await self._host.record(
+                "model_returned", _frozen(failed, f"error of the model in node {self.node_id!r}")
+            )
+            raise
+        finally:
+            self.run.calls_in_flight -= 1
+        returned |= {
+            "text": reply.text,
+            "reasoning": reply.reasoning,
+            "tool_calls": [
+                {"id": c.call_id, "name": c.name, "arguments": dict(c.arguments), "problem": c.problem}
+                for c in reply.tool_calls
+            ],
+            "tokens": reply.tokens,
+        }
+        kept = _frozen(returned, f"reply of the model in node {self.node_id!r}")
+        await self._host.record("model_returned", kept)
+        return _reply(kept)
+
+    async def call_tool(
+        self, name: str, arguments: Mapping[str, object] | None = None, *, problem: str = ""
+    ) -> ToolResult:
+        """Call a tool of the run; a result that this activation already had is given back.
+
+        Args:
+            problem: what is wrong with arguments that could not be read; the tool is then not run.
+
+        Raises:
+            RuntimeError: the run has no tools.
+            NotJson: the arguments or the output are not JSON.
+        """
+        tools = self._host.tools
+        if tools is None:
+            raise RuntimeError(
+                f"node {self.node_id!r} calls tool {name!r}, but no tools were given: pass tools= to the Scheduler"
+            )
+        given = _frozen(arguments or {}, f"arguments of tool {name!r} in node {self.node_id!r}")
+        key = self._call_key("tool", name, given)
+        had = self._activation.calls.get(key)
+        if isinstance(had, dict):
+            return _result(had)
+        call = ToolCall(name, cast("JsonObject", thaw(given)), self._call_id(key), problem)
+        about = {"node": self.node_id, "call_id": call.call_id, "name": name}
+        await self._host.record("tool_called", {**about, "arguments": given})
+        inner = NodeContext(self._host, self.node_id, parent=self, segment=escape_key(name))
+        result = await tools.dispatch(call, inner)
+        kept = _frozen(
+            {**about, "call": key, "ok": result.ok, "output": result.output, "error": result.error},
+            f"result of tool {name!r} in node {self.node_id!r}",
+        )
+        await self._host.record("tool_returned", kept)
+        return _result(kept)
+
+    async def spawn(
+        self, spec: Plan | Spawnable | ChildSpec, task: str, payload: Mapping[str, object] | None = None
+    ) -> JsonObject:
+        """Run a plan, an agent or a workflow as a child and wait for its end.
+
+        Args:
+            payload: initial values of the child's channels, by name.
+
+        Returns:
+            `{"run_id", "state", "output", "shared"}` of the child run.
+
+        Raises:
+            RuntimeError: the child failed.
+            RecursionError: children nest too deep.
+        """
+        return await self._host.subagent.activate(spec, task, self, payload)
+
+    async def interrupt(
+        self,
+        kind: str,
+        question: str = "",
+        payload: object = None,
+        *,
+        schema: Mapping[str, object] | None = None,
+        expires_in: float | None = None,
+        default: object = None,
+    ) -> JsonValue:
+        """Ask a person in the middle of a body: returns the answer, or parks the node until there is one.
+
+        Once answered, the body runs again from its top and gets here again, with the answer.
+        """
+        asked = Outcome.park(
+            kind, payload, question, schema=schema, expires_in=expires_in, default=default
+        ).suspend
+        assert asked is not None
+        key = self._call_key("ask", kind, [question, asked.payload])
+        interrupt_id = self._activation.asks.get(key)
+        if interrupt_id in self._activation.answers:
+            return thaw(self._activation.answers[interrupt_id])
+        if interrupt_id is None:
+            interrupt_id = await self.ask(asked, key)
+        raise Parked([self.run.interrupts[interrupt_id]])
+
+    async def ask(self, asked: Interrupt, call: str = "") -> str:
+        """Write down that this node asks, and return the id of the question."""
+        data = addressed(asked, self._host, self.node_id, self.path)
+        await self._host.record("interrupted", {**data, "call": call, "wave": self.run.wave.number})
+        return cast("str", data["id"])
+
+    @property
+    def path(self) -> str:
+        """The path of this node, or of the tool call inside it, from the root run."""
+        own = self.run.path + escape_key(self.node_id)
+        return f"{own}/{self._scope[:-1].replace('>', '/')}" if self._scope else own
+
+    async def together(self, *calls: Awaitable[T]) -> list[T]:
+        """Await several calls at once; results in the order of the calls.
+
+        If some park, the others finish first and keep their results; then the node parks.
+        If one raises, the rest are cancelled and the error goes on.
+        """
+        tasks = [asyncio.ensure_future(call) for call in calls]
+        try:
+            waiting = set(tasks)
+            while waiting:
+                done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_EXCEPTION)
+                for task in done:
+                    error = None if task.cancelled() else task.exception()
+                    if error is not None and not isinstance(error, Parked):
+                        raise error
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        parked = [
+            interrupt
+            for task in tasks
+            if isinstance(error := task.exception(), Parked)
+            for interrupt in error.interrupts
+        ]
+        if parked:
+            raise Parked(parked)
+        return [task.result() for task in tasks]
+
+    def call_key(self, kind: str, name: str, asked: object) -> str:
+        """The key under which this activation remembers a call: what was asked, and its ordinal among equals."""
+        return self._call_key(kind, name, asked)
+
+    @property
+    def host(self) -> Host:
+        """The engine behind this context, for ports that are part of it."""
+        return self._host
+
+    @property
+    def activation(self) -> Activation:
+        """What this activation remembers."""
+        return self._activation
+
+    def _call_key(self, kind: str, name: str, asked: object) -> str:
+        text = json.dumps(asked, sort_keys=True, separators=(",", ":"), default=repr)
+        digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+        base = f"{self._scope}{kind}:{name}:{digest}"
+        count = self._counts.get(base, 0) + 1
+        self._counts[base] = count
+        return base if count == 1 else f"{base}:{count}"
+
+    def _call_id(self, key: str) -> str:
+        state = self.run.node_states[self.node_id]
+        return f"{self.run_id}:{self.node_id}:{state.activation}:{key}"
+
+
+def addressed(asked: Interrupt, host: Host, node_id: str, path: str) -> dict[str, JsonValue]:
+    """A question with its id and its moment of expiry, as it stands in the event."""
+    data = asked.to_json()
+    data["id"] = host.park_id(path)
+    data["node"] = node_id
+    if asked.expires_in is not None:
+        data["expires_at"] = host.now() + asked.expires_in
+    return data
+
+
+def _frozen(value: Mapping[str, object], where: str) -> FrozenDict:
+    frozen = freeze(value if isinstance(value, dict) else dict(value), where)
+    assert isinstance(frozen, FrozenDict)
+    return frozen
+
+
+def _reply(kept: Mapping[str, JsonValue]) -> LlmReply:
+    calls = cast("list[JsonObject]", kept["tool_calls"])
+    return LlmReply(
+        text=cast("str", kept["text"]),
+        tool_calls=tuple(
+            ToolCall(
+                cast("str", call["name"]),
+                cast("JsonObject", thaw(call["arguments"])),
+                cast("str", call["id"]),
+                cast("str", call["problem"]),
+            )
+            for call in calls
+        ),
+        tokens=cast("int", kept["tokens"]),
+        reasoning=cast("str", kept["reasoning"]),
+    )
+
+
+def _result(kept: Mapping[str, JsonValue]) -> ToolResult:
+    return ToolResult(
+        ok=bool(kept["ok"]),
+        output=thaw(kept["output"]),
+        error=cast("str", kept["error"]),
+        call_id=cast("str", kept["call_id"]),
+    )
+
+
+class FnBody:
+    """A Python function `f(input)` or `f(input, ctx)`, sync or async."""
+
+    kind = "function"
+
+    def __init__(self, fn: Callable[..., object]) -> None:
+        self.fn = fn
+        self._wants_context = _takes_two(fn)
+
+    async def run(self, input: JsonValue, ctx: NodeContext) -> Outcome:
+        result = self.fn(input, ctx) if self._wants_context else self.fn(input)
+        if inspect.isawaitable(result):
+            result = await result
+        return coerce_outcome(result)
+
+
+def _takes_two(fn: Callable[..., object]) -> bool:
+    parameters = inspect.signature(fn).parameters.values()
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return len(positional) >= 2 or any(p.kind is p.VAR_POSITIONAL for p in parameters)
+
+
+class ToolBody:
+    """One tool call; the node's input is its arguments, the result is its output, also when the tool failed."""
+
+    kind = "tool"
+
+    def __init__(self, tool_name: str) -> None:
+        self.tool_name = tool_name
+
+    async def run(self, input: JsonValue, ctx: NodeContext) -> Outcome:
+        result = await ctx.call_tool(self.tool_name, input if isinstance(input, dict) else {})
+        return Outcome.ok({"ok": result.ok, "output": result.output, "error": result.error})
+
+
+class LLMBody:
+    """One model call; `prompt` is text, or a function from the node's input to text."""
+
+    kind: Literal["model"] = "model"
+
+    def __init__(self, prompt: str | Callable[[JsonValue], str], system: str | None = None) -> None:
+        self.prompt = prompt
+        self.system = system
+
+    async def run(self, input: JsonValue, ctx: NodeContext) -> Outcome:
+        text = self.prompt if isinstance(self.prompt, str) else self.prompt(input)
+        return Outcome.ok(await ctx.llm_complete(text, system=self.system))
+
+
+class SubPlanBody:
+    """A whole plan, agent or workflow as one node: it runs as a child, and its output is the node's."""
+
+    kind = "plan"
+
+    def __init__(self, spec: Plan | Spawnable | ChildSpec) -> None:
+        self.spec = spec
+        self.kind = "agent" if isinstance(spec, Spawnable) else "plan"
+
+    async def run(self, input: JsonValue, ctx: NodeContext) -> Outcome:
+        child = await ctx.spawn(self.spec, task_text(input))
+        return Outcome.ok(child["output"])
+
+
+def task_text(input: JsonValue) -> str:
+    """A node's input as the task of a child run: text as it is, anything else as JSON."""
+    if isinstance(input, str):
+        return input
+    return "" if input is None else json.dumps(input, ensure_ascii=False)
+
+
+def split_delta(delta: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
+    """A state delta as (writes to fold, values to replace)."""
+    resets = {key: value.value for key, value in delta.items() if isinstance(value, Reset)}
+    return {key: value for key, value in delta.items() if key not in resets}, resets

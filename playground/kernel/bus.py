@@ -1,0 +1,252 @@
+"""The bus: the kernel's one seam to whoever watches, judges or contributes.
+
+Three protocols for callbacks:
+
+- `fire` tells observers; an observer that breaks is reported and never disturbs the run.
+- `check` asks checkers; one veto blocks, and a checker that breaks counts as a veto (fail-closed).
+- `collect` gathers what providers contribute; one that breaks is reported and contributes nothing.
+
+And one for streams: `subscribe` gives a bounded queue.  When it is full, the
+policy "block" makes the producer wait, so the pressure reaches whoever produces;
+"drop" never waits and counts what it dropped.  With nobody listening a `fire`
+costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Handler: TypeAlias = Callable[..., object]
+Item: TypeAlias = dict[str, object]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockingResult:
+    """A verdict: whether to go on, and if not, why."""
+
+    allowed: bool
+    reason: str = ""
+
+
+class Subscription:
+    """A bounded stream of what is fired: `get()` one item, or iterate with `async for`.
+
+    An item is a dict: `event`, the name that was fired, and the data fired with it.
+    Closing it releases a producer that waits for room and ends a reader that waits
+    for an item; what it still holds can be read.
+    """
+
+    def __init__(
+        self, bus: Bus, kinds: tuple[str, ...], maxsize: int, on_full: Literal["block", "drop"]
+    ) -> None:
+        self.kinds = frozenset(kinds)
+        self.maxsize = maxsize
+        self.on_full = on_full
+        self.dropped = 0
+        self.closed = False
+        self._bus = bus
+        self._items: deque[Item] = deque()
+        self._readers: deque[asyncio.Future[None]] = deque()
+        self._writers: deque[asyncio.Future[None]] = deque()
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def wants(self, event: str) -> bool:
+        """Whether it takes this event; without kinds it takes all."""
+        return not self.closed and (not self.kinds or event in self.kinds)
+
+    @property
+    def full(self) -> bool:
+        """Whether there is no room left."""
+        return 0 < self.maxsize <= len(self._items)
+
+    def offer(self, item: Item) -> bool:
+        """Take an item if there is room, or drop it if that is the policy; False: the producer must wait."""
+        if self.full or (self._writers and self.on_full == "block"):
+            if self.on_full == "block":
+                return False
+            self.dropped += 1
+            return True
+        self._items.append(item)
+        _wake(self._readers)
+        return True
+
+    async def deliver(self, item: Item) -> None:
+        """Take an item, waiting for room as long as the subscription is open."""
+        while not self.closed:
+            if not self.full:
+                self._items.append(item)
+                _wake(self._readers)
+                return
+            await _wait(self._writers)
+
+    async def get(self) -> Item:
+        """The next item, waiting for one.
+
+        Raises:
+            StopAsyncIteration: the subscription is closed and holds nothing more.
+        """
+        while not self._items:
+            if self.closed:
+                raise StopAsyncIteration
+            await _wait(self._readers)
+        item = self._items.popleft()
+        _wake(self._writers)
+        return item
+
+    def __aiter__(self) -> Subscription:
+        return self
+
+    async def __anext__(self) -> Item:
+        return await self.get()
+
+    def close(self) -> None:
+        """Take no more; wakes everyone who waits on it."""
+        self.closed = True
+        self._bus.unsubscribe(self)
+        for waiters in (self._readers, self._writers):
+            while waiters:
+                _wake(waiters)
+
+
+async def _wait(waiters: deque[asyncio.Future[None]]) -> None:
+    future = asyncio.get_running_loop().create_future()
+    waiters.append(future)
+    try:
+        await future
+    except asyncio.CancelledError:
+        if future.done() and not future.cancelled():
+            _wake(waiters)
+        raise
+
+
+def _wake(waiters: deque[asyncio.Future[None]]) -> None:
+    while waiters:
+        future = waiters.popleft()
+        if not future.done():
+            future.set_result(None)
+            return
+
+
+class Bus:
+    """Observers, checkers, providers and subscriptions, by name."""
+
+    def __init__(self) -> None:
+        self._observers: dict[str, tuple[Handler, ...]] = {}
+        self._checkers: dict[str, tuple[Handler, ...]] = {}
+        self._providers: dict[str, tuple[Handler, ...]] = {}
+        self._subscriptions: tuple[Subscription, ...] = ()
+
+    def on(self, event: str, handler: Handler) -> Callable[[], None]:
+        """Call `handler(**data)` whenever `event` is fired; returns a function that undoes it."""
+        return _register(self._observers, event, handler)
+
+    def checker(self, gate: str, handler: Handler) -> Callable[[], None]:
+        """Ask `handler(**data)` at a gate: False or a `BlockingResult` blocks; returns a function that undoes it."""
+        return _register(self._checkers, gate, handler)
+
+    def provider(self, point: str, handler: Handler) -> Callable[[], None]:
+        """Let `handler(**data)` contribute at a point; returns a function that undoes it."""
+        return _register(self._providers, point, handler)
+
+    def has_checker(self, gate: str) -> bool:
+        """Whether anyone judges at this gate."""
+        return bool(self._checkers.get(gate))
+
+    def has_provider(self, point: str) -> bool:
+        """Whether anyone contributes at this point."""
+        return bool(self._providers.get(point))
+
+    @property
+    def heard(self) -> bool:
+        """Whether anyone observes or subscribes to anything."""
+        return bool(self._observers or self._subscriptions)
+
+    def subscribe(
+        self, *kinds: str, maxsize: int = 0, on_full: Literal["block", "drop"] = "block"
+    ) -> Subscription:
+        """A stream of the events of these kinds, or of all.
+
+        Args:
+            maxsize: how many items it holds; 0: without bound.
+            on_full: whether the producer waits or the item is dropped and counted.
+        """
+        if on_full not in ("block", "drop"):
+            raise ValueError(f"on_full must be 'block' or 'drop', not {on_full!r}")
+        subscription = Subscription(self, kinds, maxsize, on_full)
+        self._subscriptions = (*self._subscriptions, subscription)
+        return subscription
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        """Deliver nothing more to a subscription; `Subscription.close` calls this."""
+        self._subscriptions = tuple(kept for kept in self._subscriptions if kept is not subscription)
+
+    async def fire(self, event: str, **data: object) -> None:
+        """Tell observers and subscribers, in the order in which they came; waits only for a full "block" queue."""
+        for handler in self._observers.get(event, ()):
+            try:
+                await _call(handler, data)
+            except Exception:
+                _log.exception("an observer of %r failed; the run goes on", event)
+        for subscription in self._subscriptions:
+            if subscription.wants(event):
+                item = {"event": event, **data}
+                if not subscription.offer(item):
+                    await subscription.deliver(item)
+
+    async def check(self, gate: str, **data: object) -> BlockingResult:
+        """Ask the checkers of a gate in turn; the first veto, or the first that breaks, blocks."""
+        for handler in self._checkers.get(gate, ()):
+            try:
+                verdict = await _call(handler, data)
+            except Exception as error:
+                _log.exception("a checker of %r failed, which blocks", gate)
+                return BlockingResult(False, f"checker error: {type(error).__name__}: {error}")
+            if isinstance(verdict, BlockingResult):
+                if not verdict.allowed:
+                    return verdict
+            elif verdict is False:
+                return BlockingResult(False, f"vetoed by {gate}")
+        return BlockingResult(True)
+
+    async def collect(self, point: str, **data: object) -> list[object]:
+        """What the providers of a point contribute, in order, without None."""
+        found = []
+        for handler in self._providers.get(point, ()):
+            try:
+                value = await _call(handler, data)
+            except Exception:
+                _log.exception("a provider of %r failed and contributes nothing", point)
+                continue
+            if value is not None:
+                found.append(value)
+        return found
+
+
+def _register(table: dict[str, tuple[Handler, ...]], name: str, handler: Handler) -> Callable[[], None]:
+    table[name] = (*table.get(name, ()), handler)
+
+    def undo() -> None:
+        kept = list(table.get(name, ()))
+        if handler in kept:
+            kept.remove(handler)
+        if kept:
+            table[name] = tuple(kept)
+        else:
+            table.pop(name, None)
+
+    return undo
+
+
+async def _call(handler: Handler, data: dict[str, object]) -> object:
+    result = handler(**data)
+    return await result if inspect.isawaitable(result) else result

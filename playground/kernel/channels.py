@@ -1,0 +1,243 @@
+"""Channels: how several nodes may write one piece of state without a race.
+
+Nodes of a wave run side by side, so `state[key] = value` would depend on who
+finishes first.  Instead each key is declared as a channel with a reducer, a
+pure function `(old, new) -> merged`, and the engine folds a wave's writes in
+plan order when all of them are in.  The same four letters of the plan then
+always give the same state, and folding the log again gives it once more.
+
+The reducers come from the channels of Pregel-like systems (LangGraph names
+them likewise); the *wave delta*, folded from the reducer's identity, is what
+the log records, so a replay counts nothing twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from playground.kernel.values import FrozenDict, FrozenList, JsonValue, freeze
+
+Reducer: TypeAlias = Callable[[JsonValue, JsonValue], JsonValue]
+
+
+def _last(_old: JsonValue, new: JsonValue) -> JsonValue:
+    return new
+
+
+def _append(old: JsonValue, new: JsonValue) -> JsonValue:
+    merged = list(old) if isinstance(old, list) else []
+    if isinstance(new, list):
+        merged.extend(new)
+    else:
+        merged.append(new)
+    return merged
+
+
+def _add(old: JsonValue, new: JsonValue) -> JsonValue:
+    old, new = old or 0, new or 0
+    if not isinstance(old, int | float) or not isinstance(new, int | float):
+        raise TypeError(f"an add channel takes numbers, not {type(new).__name__}")
+    return old + new
+
+
+def _merge(old: JsonValue, new: JsonValue) -> JsonValue:
+    if not isinstance(new, dict):
+        raise TypeError(f"a merge channel takes a dict, not {type(new).__name__}")
+    return {**old, **new} if isinstance(old, dict) else dict(new)
+
+
+_NAMES: dict[Reducer, str] = {_last: "last", _append: "append", _add: "add", _merge: "merge"}
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """One declared piece of state.
+
+    Args:
+        init: the value before anyone wrote; each run gets a copy of its own.
+        reducer: pure function `(old, new) -> merged` over JSON values.
+        allow_multi: whether several nodes may write it in one wave.
+        empty: the reducer's identity, from which a wave's writes are folded first.
+        dtype: if given, a write of another type fails the node that made it.
+    """
+
+    init: JsonValue
+    reducer: Reducer
+    allow_multi: bool = True
+    empty: JsonValue = None
+    dtype: type | None = None
+
+    @property
+    def name(self) -> str:
+        """The reducer's name: last, append, add, merge, or the function's own."""
+        return _NAMES.get(self.reducer) or str(getattr(self.reducer, "__name__", "custom"))
+
+    def initial(self) -> JsonValue:
+        """The value a new run starts with: checked, and shared with nobody."""
+        return self.own(freeze(self.init, f"initial value of a channel of kind {self.name}"))
+
+    def own(self, value: JsonValue) -> JsonValue:
+        """`value` as this run may keep it: append and merge channels grow in place, so they need their own."""
+        if self.reducer is _append and isinstance(value, list):
+            return FrozenList(value)
+        if self.reducer is _merge and isinstance(value, dict):
+            return FrozenDict(value)
+        return value
+
+    def fold(self, old: JsonValue, new: JsonValue) -> JsonValue:
+        """`old` with `new` merged in; neither is changed."""
+        return freeze(self.reducer(old, new), f"result of the {self.name} reducer", limit=1 << 40)
+
+    def fold_into(self, old: JsonValue, new: JsonValue) -> JsonValue:
+        """`fold`, but an own list or dict grows in place: a wave costs what it adds, not what is there."""
+        if self.reducer is _append and type(old) is FrozenList and type(new) is FrozenList:
+            list.extend(old, new)
+            return old
+        if self.reducer is _merge and type(old) is FrozenDict and type(new) is FrozenDict:
+            dict.update(old, new)
+            return old
+        return self.fold(old, new)
+
+    def lift(self, value: JsonValue) -> JsonValue:
+        """One write as a wave delta, folded from the identity."""
+        if self.reducer is _last or type(value) is type(self.empty):
+            return value if self.reducer in _NAMES else self.fold(self.empty, value)
+        return self.fold(self.empty, value)
+
+
+def last(init: JsonValue = None, *, dtype: type | None = None) -> Channel:
+    """A single value; two writers in one wave are an error."""
+    return Channel(init, _last, allow_multi=False, dtype=dtype)
+
+
+def append(init: JsonValue = None, *, dtype: type | None = None) -> Channel:
+    """A list that grows: messages, findings.  A list extends it, anything else is one more item."""
+    return Channel(init if init is not None else [], _append, empty=FrozenList(), dtype=dtype)
+
+
+def add(init: JsonValue = 0, *, dtype: type | None = None) -> Channel:
+    """A number that is added to: costs, counters."""
+    return Channel(init, _add, empty=0, dtype=dtype)
+
+
+def merge(init: JsonValue = None, *, dtype: type | None = None) -> Channel:
+    """A dict that is updated, one level deep."""
+    return Channel(init if init is not None else {}, _merge, empty=FrozenDict(), dtype=dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """In a state delta: replace the channel's value instead of folding into it."""
+
+    value: object = None
+
+
+class AmbiguousWrite(RuntimeError):
+    """Several nodes of one wave wrote what only one may write."""
+
+
+class Write(NamedTuple):
+    """One node's write to one channel."""
+
+    key: str
+    value: JsonValue
+    writer: str
+    reset: bool = False
+
+
+def check_write(
+    channel: Channel | None, key: str, value: JsonValue, writer: str, known: Iterable[str] = ()
+) -> None:
+    """Refuse a write that its channel cannot take.
+
+    Raises:
+        KeyError: nobody declared the channel.
+        TypeError: the value is not of the channel's `dtype`, or not of a type that its reducer folds.
+    """
+    if channel is None:
+        names = ", ".join(known) or "none"
+        raise KeyError(
+            f"node {writer!r} wrote to the undeclared channel {key!r}: declare it in the plan (known: {names})"
+        )
+    if channel.dtype is not None and not isinstance(value, channel.dtype):
+        raise TypeError(
+            f"node {writer!r} wrote {type(value).__name__} to channel {key!r}, which takes {channel.dtype.__name__}"
+        )
+    if channel.reducer is _add or channel.reducer is _merge:
+        try:
+            channel.reducer(channel.empty, value)
+        except TypeError as error:
+            raise TypeError(f"node {writer!r} wrote to channel {key!r}: {error}") from None
+
+
+class WaveWrites:
+    """The writes of one wave, in plan order, on their way into the state."""
+
+    def __init__(self, channels: Mapping[str, Channel]) -> None:
+        self._channels = channels
+        self._writes: list[Write] = []
+
+    def buffer(self, key: str, value: JsonValue, writer: str, *, reset: bool = False) -> None:
+        """Take one write.
+
+        Raises:
+            KeyError: nobody declared the channel.
+            TypeError: the value is not of the channel's `dtype`.
+        """
+        check_write(self._channels.get(key), key, value, writer, self._channels)
+        self._writes.append(Write(key, value, writer, reset))
+
+    def check_ambiguous(self) -> None:
+        """Refuse writes whose order would matter.
+
+        Raises:
+            AmbiguousWrite: naming the channel and its writers.
+        """
+        if len(self._writes) < 2:
+            return
+        by_channel: dict[str, list[Write]] = {}
+        for write in self._writes:
+            by_channel.setdefault(write.key, []).append(write)
+        for key, writes in by_channel.items():
+            if len(writes) > 1 and (
+                not self._channels[key].allow_multi or any(write.reset for write in writes)
+            ):
+                writers = " and ".join(repr(write.writer) for write in writes)
+                raise AmbiguousWrite(
+                    f"channel {key!r} was written by {writers} in one wave: let one of them write it, "
+                    "or give it a reducer that takes several (append, add, merge)"
+                )
+
+    def drain(self) -> list[Write]:
+        """The writes taken so far, in order; the buffer is empty afterwards."""
+        writes, self._writes = self._writes, []
+        return writes
+
+
+def wave_delta(
+    writes: list[Write], channels: Mapping[str, Channel]
+) -> tuple[dict[str, JsonValue], dict[str, JsonValue], dict[str, JsonValue]]:
+    """A wave's writes folded into one delta per channel.
+
+    Returns:
+        The deltas, the resets, and who wrote each channel, all by channel name.
+    """
+    delta: dict[str, JsonValue] = {}
+    resets: dict[str, JsonValue] = {}
+    writers: dict[str, list[JsonValue]] = {}
+    shared: set[str] = set()
+    for key, value, writer, reset in writes:
+        channel = channels[key]
+        if reset:
+            resets[key] = value
+        elif key not in delta:
+            delta[key] = channel.lift(value)
+        else:
+            if key not in shared:
+                shared.add(key)
+                delta[key] = channel.own(delta[key])
+            delta[key] = channel.fold_into(delta[key], channel.lift(value))
+        writers.setdefault(key, []).append(writer)
+    return delta, resets, {key: FrozenList(names) for key, names in writers.items()}

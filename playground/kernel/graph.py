@@ -1,0 +1,277 @@
+"""The plan: a static drawing of steps, the edges between them, and the state they share.
+
+It holds nothing of any run, so many runs can follow one plan at once.  Whether
+a node is ready is a question about a plan *and* a run; the answer is a pure
+function in `readiness`, and `Plan.ready` and `Plan.explain` are its doors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from playground.kernel import readiness
+from playground.kernel.channels import Channel, last
+from playground.kernel.command import END
+from playground.kernel.readiness import Reason
+from playground.kernel.values import JsonObject, JsonValue
+
+if TYPE_CHECKING:
+    from playground.kernel.body import NodeBody
+    from playground.kernel.run import Run
+
+EdgePredicate: TypeAlias = Callable[[Mapping[str, JsonValue]], bool]
+Join: TypeAlias = Literal["all", "any"] | Callable[[int, int], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """From `source` to `target`; live always, or while `when(state)` is true."""
+
+    source: str
+    target: str
+    when: EdgePredicate | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """Whether and when a failed body is tried again.
+
+    Args:
+        max_attempts: how often it may start in all.
+        base_delay: seconds to wait after the first failure.
+        factor: each further wait is this much longer.
+        retry_on: exception types, or a predicate over the exception.
+    """
+
+    max_attempts: int = 3
+    base_delay: float = 0.05
+    factor: float = 2.0
+    retry_on: tuple[type[BaseException], ...] | Callable[[BaseException], bool] = (Exception,)
+
+    def delay_for(self, failed_attempt: int) -> float:
+        """Seconds to wait after failure number `failed_attempt`, counted from 0."""
+        return self.base_delay * self.factor**failed_attempt
+
+    def matches(self, error: BaseException) -> bool:
+        """Whether `error` is one to try again after."""
+        if isinstance(self.retry_on, tuple):
+            return isinstance(error, self.retry_on)
+        return bool(self.retry_on(error))
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One step of a plan.
+
+    Args:
+        id: its key: any text without `#`, which separates a template from its instances.
+        body: what it does.
+        join: with several predecessors, run when "all" live ones are done, when
+            "any" is, or when a callable `(done, live) -> bool` says so.
+        template: it runs only as instances made by `Send`.
+        terminal: its output is the run's.
+        timeout: seconds one attempt may take; a timeout is one failure.
+        retry: what happens after a failure; without one the run fails.
+    """
+
+    id: str
+    body: NodeBody
+    join: Join = "all"
+    template: bool = False
+    terminal: bool = False
+    timeout: float | None = None
+    retry: RetryPolicy | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What can be read off a plan once: order, edges by end, entries, terminals."""
+
+    order: dict[str, int]
+    incoming: dict[str, tuple[Edge, ...]]
+    outgoing: dict[str, tuple[Edge, ...]]
+    entries: frozenset[str]
+    terminals: tuple[str, ...]
+    templates: frozenset[str]
+
+
+@dataclass(slots=True)
+class Plan:
+    """Nodes, edges, channels and entries; built by chained calls, then validated.
+
+    Without explicit `entry`, the nodes without incoming edges start.  With
+    `open_channels`, a write to an undeclared key declares a `last` channel.
+    """
+
+    channels: dict[str, Channel] = field(default_factory=dict)
+    entry: tuple[str, ...] = ()
+    open_channels: bool = False
+    _nodes: dict[str, Node] = field(default_factory=dict, init=False)
+    _edges: list[Edge] = field(default_factory=list, init=False)
+    _shape: tuple[tuple[int, int, tuple[str, ...]], Shape] | None = field(
+        default=None, init=False, repr=False, compare=False
+    )
+
+    def add(self, *nodes: Node) -> Plan:
+        """Add nodes; their order is the order in which a wave's results are folded.
+
+        Raises:
+            ValueError: an id is taken, or is no id.
+        """
+        for node in nodes:
+            if not node.id or "#" in node.id or node.id == END:
+                raise ValueError(f"node id {node.id!r} will not do: use any other text, without '#'")
+            if node.id in self._nodes:
+                raise ValueError(f"duplicate node id {node.id!r}: give each node a name of its own")
+            self._nodes[node.id] = node
+        return self
+
+    def edge(self, source: str, target: str, when: EdgePredicate | None = None) -> Plan:
+        """Draw an edge, live always or while `when(state)` is true."""
+        self._edges.append(Edge(source, target, when))
+        return self
+
+    def validate(self) -> Plan:
+        """Check what can be checked before a run.
+
+        Raises:
+            ValueError: naming the node or edge and what is wrong with it.
+        """
+        for edge in self._edges:
+            for end, name in (("source", edge.source), ("target", edge.target)):
+                if name not in self._nodes:
+                    raise ValueError(
+                        f"edge {edge.source!r} -> {edge.target!r}: its {end} does not exist; "
+                        f"known nodes: {', '.join(self._nodes) or 'none'}"
+                    )
+        for name in self.entry:
+            if name not in self._nodes:
+                raise ValueError(
+                    f"entry node {name!r} does not exist; known nodes: {', '.join(self._nodes) or 'none'}"
+                )
+            if self._nodes[name].template:
+                raise ValueError(f"entry node {name!r} is a template, which only Send can start")
+        for node in self._nodes.values():
+            if not callable(node.join) and node.join not in ("all", "any"):
+                raise ValueError(
+                    f"node {node.id!r} has an invalid join {node.join!r}: "
+                    "use 'all', 'any' or a callable (done, live) -> bool"
+                )
+        return self
+
+    @property
+    def nodes(self) -> dict[str, Node]:
+        """The nodes by id, in plan order."""
+        return self._nodes
+
+    @property
+    def edges(self) -> list[Edge]:
+        """All edges, in the order they were drawn."""
+        return self._edges
+
+    def get(self, node_id: str) -> Node:
+        """The node of that id, or the template of that instance.
+
+        Raises:
+            KeyError: there is none.
+        """
+        return self._nodes[node_id.partition("#")[0]]
+
+    def incoming(self, node_id: str) -> list[Edge]:
+        """The edges that end at a node."""
+        return list(self.shape.incoming.get(node_id, ()))
+
+    @property
+    def shape(self) -> Shape:
+        """The plan's structure, read once and again only after a change."""
+        stamp = (len(self._nodes), len(self._edges), self.entry)
+        if self._shape is None or self._shape[0] != stamp:
+            self._shape = stamp, self._read_shape()
+        return self._shape[1]
+
+    def _read_shape(self) -> Shape:
+        incoming = _by_end(self._nodes, self._edges, "target")
+        outgoing = _by_end(self._nodes, self._edges, "source")
+        templates = frozenset(key for key, node in self._nodes.items() if node.template)
+        entries = self.entry or [key for key in self._nodes if not incoming[key] and key not in templates]
+        marked = tuple(key for key, node in self._nodes.items() if node.terminal)
+        return Shape(
+            order={key: index for index, key in enumerate(self._nodes)},
+            incoming=incoming,
+            outgoing=outgoing,
+            entries=frozenset(entries),
+            terminals=marked or tuple(key for key in self._nodes if not outgoing[key]),
+            templates=templates,
+        )
+
+    def channel(self, key: str) -> Channel | None:
+        """The channel of that name; one is declared on the fly if the plan is open."""
+        found = self.channels.get(key)
+        if found is None and self.open_channels:
+            found = self.channels[key] = last()
+        return found
+
+    def initial_shared(self) -> dict[str, JsonValue]:
+        """Each channel's initial value, shared with no other run."""
+        return {key: channel.initial() for key, channel in self.channels.items()}
+
+    def terminal_ids(self) -> list[str]:
+        """The nodes whose output is the run's: the marked ones, else those without outgoing edges."""
+        return list(self.shape.terminals)
+
+    def ready(self, run: Run, *, empty_fanout: bool = False) -> list[str]:
+        """Which nodes and instances of `run` can run now, in plan order; reads only."""
+        return readiness.ready_keys(self, run, empty_fanout=empty_fanout)
+
+    def explain(self, run: Run, node: str) -> Reason:
+        """Why `node` ran, waits or was skipped in `run`.
+
+        Raises:
+            KeyError: the plan has no such node.
+        """
+        return readiness.explain(self, run, node)
+
+    def topology(self) -> JsonObject:
+        """The drawing as JSON: nodes, edges, channels."""
+        shape = self.shape
+        return {
+            "nodes": [
+                {
+                    "key": key,
+                    "template": node.template,
+                    "terminal": key in shape.terminals,
+                    "entry": key in shape.entries,
+                    "join": node.join if isinstance(node.join, str) else "custom",
+                    "kind": getattr(node.body, "kind", "function"),
+                }
+                for key, node in self._nodes.items()
+            ],
+            "edges": [
+                {
+                    "source": edge.source,
+                    "target": edge.target,
+                    "conditional": edge.when is not None,
+                    "label": getattr(edge.when, "label", None),
+                }
+                for edge in self._edges
+            ],
+            "channels": [
+                {
+                    "name": key,
+                    "reducer": channel.name,
+                    "type": channel.dtype.__name__ if channel.dtype else None,
+                }
+                for key, channel in self.channels.items()
+            ],
+        }
+
+
+def _by_end(
+    nodes: Iterable[str], edges: Iterable[Edge], end: Literal["source", "target"]
+) -> dict[str, tuple[Edge, ...]]:
+    found: dict[str, list[Edge]] = {key: [] for key in nodes}
+    for edge in edges:
+        found.setdefault(getattr(edge, end), []).append(edge)
+    return {key: tuple(listed) for key, listed in found.items()}

@@ -1,0 +1,271 @@
+"""Readiness: who can run now, and the reason.
+
+Everything here is a pure function of a plan and a run: nothing is changed, so
+the same question can be asked by the engine before a wave, by a test, and by a
+page that explains the wave to a student.  One rule gives both the decision and
+its reason, so the two cannot disagree.
+
+The rule for a pending node that no command has released:
+
+1. an entry is ready until it has run once; so is a node with no predecessors that was re-armed;
+2. a predecessor is *open* until it has ended; a template has ended when it has instances and all of them have;
+3. an edge is *live* if its predecessor completed and its predicate holds on the present state; an edge from a
+   skipped node is dead;
+4. join "all" waits until no predecessor is open and then needs one live edge; "any" needs one live edge; a
+   callable is asked with the number of live edges so far and the number that may still be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from playground.kernel.types import NodeStatus
+from playground.kernel.values import JsonObject, JsonValue
+
+if TYPE_CHECKING:
+    from playground.kernel.graph import Edge, Plan
+    from playground.kernel.run import Run
+
+
+class PredicateError(RuntimeError):
+    """A condition or a join of the plan raised: it names the edge or node."""
+
+
+READY = frozenset({"entry", "edges", "goto", "send", "resumed", "recovered", "retry"})
+
+_SENTENCES = {
+    "entry": "it is an entry of the plan",
+    "edges": "the edge from {nodes} is live",
+    "goto": "{nodes} sent it a Goto",
+    "send": "{nodes} sent an instance of it",
+    "resumed": "{nodes} was answered",
+    "recovered": "it was running when the engine stopped",
+    "retry": "its last attempt failed and its policy tries again",
+    "open_predecessors": "it waits for {nodes}",
+    "dead_edges": "no edge is live: the condition from {nodes} does not hold",
+    "join_short": "its join is short: {done} of {live} live edges are done",
+    "parked": "it waits for an answer to {nodes}",
+    "not_commanded": "no edge leads to it and no command has named it",
+    "skipped_predecessors": "{nodes} was skipped",
+    "ended": "{nodes} ended the run",
+    "running": "it is running",
+    "ran": "it ran",
+}
+
+
+class Reason(NamedTuple):
+    """Why a node runs, waits or was skipped: a code, and the names it speaks of.
+
+    `str(reason)` is a sentence in English; a page in another language goes by `code`.
+    """
+
+    code: str
+    nodes: tuple[str, ...] = ()
+    done: int = 0
+    live: int = 0
+
+    @property
+    def ready(self) -> bool:
+        """Whether this is a reason to run."""
+        return self.code in READY
+
+    def to_json(self) -> JsonObject:
+        """The reason as it stands in an event."""
+        found: JsonObject = {"code": self.code}
+        if self.nodes:
+            found["nodes"] = list(self.nodes)
+        if self.code == "join_short":
+            found["done"], found["live"] = self.done, self.live
+        return found
+
+    @classmethod
+    def from_json(cls, data: JsonValue) -> Reason:
+        """The reason that an event holds."""
+        if not isinstance(data, dict):
+            return cls("ran")
+        nodes, done, live = data.get("nodes"), data.get("done"), data.get("live")
+        return cls(
+            str(data.get("code")),
+            tuple(str(node) for node in nodes) if isinstance(nodes, list) else (),
+            done if isinstance(done, int) else 0,
+            live if isinstance(live, int) else 0,
+        )
+
+    def __str__(self) -> str:
+        names = " and ".join(self.nodes) or "nobody"
+        sentence = _SENTENCES.get(self.code, self.code)
+        return sentence.format(nodes=names, done=self.done, live=self.live)
+
+
+def ready_keys(plan: Plan, run: Run, *, empty_fanout: bool = False) -> list[str]:
+    """The keys of all nodes and instances that can run now, in plan order, instances in theirs."""
+    return [
+        key for key in keys_in_order(plan, run) if verdict(plan, run, key, empty_fanout=empty_fanout).ready
+    ]
+
+
+def keys_in_order(plan: Plan, run: Run) -> Iterator[str]:
+    """Every node that can run, in plan order; a template stands for its instances."""
+    for key, node in plan.nodes.items():
+        if node.template:
+            yield from run.instances.get(key, ())
+        else:
+            yield key
+
+
+def verdict(plan: Plan, run: Run, key: str, *, empty_fanout: bool = False) -> Reason:
+    """Whether `key` can run now, and why or why not."""
+    status = run.status_of(key)
+    if status is not NodeStatus.PENDING:
+        return Reason("running" if status is NodeStatus.RUNNING else "ran")
+    parked = run.parked_on(key)
+    if parked:
+        return Reason("parked", parked)
+    released = run.activated.get(key)
+    if released is not None:
+        return released
+    if "#" in key:
+        return Reason("send")
+    shape = plan.shape
+    edges = shape.incoming.get(key, ())
+    if key in shape.entries and (not edges or not run.has_run(key)):
+        return Reason("entry")
+    if not edges:
+        return Reason("edges") if run.has_run(key) else Reason("not_commanded")
+    return _by_edges(plan, run, key, edges, empty_fanout)
+
+
+def _by_edges(plan: Plan, run: Run, key: str, edges: tuple[Edge, ...], empty_fanout: bool) -> Reason:
+    live: list[str] = []
+    waiting: list[str] = []
+    dead: list[str] = []
+    for edge in edges:
+        status = source_status(plan, run, edge.source, empty_fanout=empty_fanout)
+        if not status.ended:
+            waiting.append(edge.source)
+        elif status is NodeStatus.COMPLETED and edge_live(edge, run):
+            live.append(edge.source)
+        else:
+            dead.append(edge.source)
+    join = plan.nodes[key].join
+    if join == "all":
+        if waiting:
+            return Reason("open_predecessors", tuple(waiting))
+        return Reason("edges", tuple(live)) if live else Reason("dead_edges", tuple(dead))
+    if live and (join == "any" or _joined(plan, key, len(live), len(live) + len(waiting))):
+        return Reason("edges", tuple(live))
+    if waiting:
+        return Reason("open_predecessors", tuple(waiting))
+    if live:
+        return Reason("join_short", tuple(live), len(live), len(live))
+    return Reason("dead_edges", tuple(dead))
+
+
+def edge_live(edge: Edge, run: Run) -> bool:
+    """Whether an edge's predicate holds on the run's present state.
+
+    Raises:
+        PredicateError: the predicate raised.
+    """
+    if edge.when is None:
+        return True
+    try:
+        return bool(edge.when(run.view))
+    except Exception as error:
+        raise PredicateError(
+            f"the condition of edge {edge.source!r} -> {edge.target!r} raised {type(error).__name__}: {error}; "
+            "let it return True or False for every state"
+        ) from error
+
+
+def _joined(plan: Plan, key: str, done: int, live: int) -> bool:
+    join = plan.nodes[key].join
+    if not callable(join):
+        return False
+    try:
+        return bool(join(done, live))
+    except Exception as error:
+        raise PredicateError(
+            f"the join of node {key!r} raised {type(error).__name__}: {error}; "
+            "let it return True or False for every pair (done, live)"
+        ) from error
+
+
+def source_status(plan: Plan, run: Run, source: str, *, empty_fanout: bool = False) -> NodeStatus:
+    """The status of a predecessor; a template's is that of its instances together."""
+    if source not in plan.shape.templates:
+        return run.status_of(source)
+    instances = run.instances.get(source)
+    if not instances:
+        own = run.status_of(source)
+        return NodeStatus.COMPLETED if empty_fanout and not own.ended else own
+    if all(run.status_of(key).ended for key in instances):
+        return NodeStatus.COMPLETED
+    return NodeStatus.PENDING
+
+
+def live_sources(plan: Plan, run: Run, key: str) -> tuple[str, ...]:
+    """The completed predecessors that feed `key` over a live edge now; a template counts as one."""
+    return tuple(
+        edge.source
+        for edge in plan.shape.incoming.get(key, ())
+        if source_status(plan, run, edge.source) is NodeStatus.COMPLETED and edge_live(edge, run)
+    )
+
+
+def dead_branches(plan: Plan, run: Run) -> list[tuple[str, Reason]]:
+    """The nodes that a stalled run can never reach, each with its reason.
+
+    Asked only when nothing is ready, and again after the answer was applied,
+    until it is empty: a skipped node may leave others without a live edge.
+    """
+    found = []
+    for key in plan.nodes:
+        if run.status_of(key) is not NodeStatus.PENDING or run.parked_on(key) or key in run.activated:
+            continue
+        if run.instances.get(key):
+            continue
+        edges = plan.shape.incoming.get(key, ())
+        if not edges:
+            if key not in plan.shape.templates:
+                found.append((key, Reason("not_commanded")))
+            continue
+        statuses = [source_status(plan, run, edge.source) for edge in edges]
+        if not all(status.ended for status in statuses):
+            continue
+        fed = [
+            edge.source
+            for edge, status in zip(edges, statuses, strict=True)
+            if status is NodeStatus.COMPLETED and edge_live(edge, run)
+        ]
+        if fed:
+            continue
+        skipped = tuple(
+            edge.source for edge, status in zip(edges, statuses, strict=True) if status is NodeStatus.SKIPPED
+        )
+        if len(skipped) == len(edges):
+            found.append((key, Reason("skipped_predecessors", skipped)))
+        else:
+            closed = tuple(edge.source for edge in edges if edge.source not in skipped)
+            found.append((key, Reason("dead_edges", closed)))
+    return found
+
+
+def unfinished(plan: Plan, run: Run) -> list[str]:
+    """The nodes and instances of a stalled run that have not ended; a template that never ran is no loss."""
+    return [key for key in keys_in_order(plan, run) if not run.status_of(key).ended]
+
+
+def explain(plan: Plan, run: Run, key: str) -> Reason:
+    """Why `key` ran, waits or was skipped.
+
+    Raises:
+        KeyError: neither the plan nor the run knows it.
+    """
+    if key.partition("#")[0] not in plan.nodes or ("#" in key and key not in run.node_states):
+        raise KeyError(f"node {key!r} does not exist; known nodes: {', '.join(plan.nodes)}")
+    status = run.status_of(key)
+    if status is NodeStatus.PENDING:
+        return verdict(plan, run, key)
+    return Reason.from_json(run.state_of(key).why)

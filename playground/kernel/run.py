@@ -1,0 +1,851 @@
+"""A run: one execution of a plan, as the fold of its own events.
+
+The trouble this file removes is two truths.  A run that the engine changes by
+one set of functions and a replay rebuilds by another will differ some day.
+Here there is one function, `Run.apply(event)`, and it is the only way a run
+changes: the engine makes an event, the log keeps it, `apply` does it.  A replay
+hands the same events to the same function, so it gives the same run.
+
+`apply` therefore calls no user code: no body, predicate, join or model.  What
+such code decided is in the event.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, cast
+
+from playground.kernel.command import END
+from playground.kernel.eventlog import FORMAT, Event, LogError, check_run_id
+from playground.kernel.readiness import Reason
+from playground.kernel.types import ALLOWED_TRANSITIONS, NodeStatus, RunState
+from playground.kernel.values import FrozenDict, FrozenList, JsonObject, JsonValue, freeze
+
+if TYPE_CHECKING:
+    from playground.kernel.graph import Plan
+
+BREAKPOINT = "@breakpoint"
+"""Path of the interrupt with which a whole run pauses; no node key gives this path."""
+
+
+def new_run_id() -> str:
+    """A fresh id for a root run."""
+    return f"run-{uuid.uuid4().hex[:12]}"
+
+
+def escape_key(key: str) -> str:
+    """A node key as a segment of an interrupt's id."""
+    return key.replace("%", "%25").replace("/", "%2F").replace("@", "%40")
+
+
+def split_park(interrupt_id: str) -> tuple[str, int]:
+    """The path of an interrupt, and which one on that path it is, counted from 1."""
+    path, _, number = interrupt_id.rpartition("@")
+    return (path, int(number)) if number.isdigit() else (interrupt_id, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupt:
+    """A step that waits for an answer from outside.
+
+    Attributes:
+        kind: "approval", "input", "breakpoint", or a kind of the caller's own.
+        payload: what the answer is about: JSON.
+        question: what is asked, for a person.
+        node_id: the node of this run that waits.
+        id: the path that addresses it, unique in the whole tree of runs, for ever.
+        schema: JSON Schema of the answer, where one was given.
+        expires_at: wall time in seconds after which `default` is the answer; None: it waits for ever.
+        default: the answer that an expiry gives.
+        expires_in: seconds from the moment of parking, turned into `expires_at` by the engine.
+    """
+
+    kind: str
+    payload: JsonValue = None
+    question: str = ""
+    node_id: str = ""
+    id: str = ""
+    schema: JsonObject | None = None
+    expires_at: float | None = None
+    default: JsonValue = None
+    expires_in: float | None = None
+
+    def to_json(self) -> JsonObject:
+        """The interrupt as it stands in events and snapshots."""
+        return {
+            "id": self.id,
+            "node": self.node_id,
+            "kind": self.kind,
+            "question": self.question,
+            "payload": self.payload,
+            "schema": self.schema,
+            "expires_at": self.expires_at,
+            "default": self.default,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, JsonValue]) -> Interrupt:
+        """The interrupt that an event or a snapshot holds."""
+        return cls(
+            kind=str(data["kind"]),
+            payload=data.get("payload"),
+            question=str(data.get("question") or ""),
+            node_id=str(data.get("node") or ""),
+            id=str(data.get("id") or ""),
+            schema=cast("JsonObject | None", data.get("schema")),
+            expires_at=cast("float | None", data.get("expires_at")),
+            default=data.get("default"),
+        )
+
+
+@dataclass(slots=True)
+class NodeState:
+    """Where one node or instance stands.
+
+    `attempts` counts starts, `activation` counts new beginnings, `place` is an instance's own among its siblings.
+    """
+
+    status: NodeStatus = NodeStatus.PENDING
+    output: JsonValue = None
+    attempts: int = 0
+    activation: int = 0
+    why: JsonValue = None
+    place: int = 0
+
+
+@dataclass(slots=True)
+class Activation:
+    """What a node remembers from when it became ready until its body returns anything but a park.
+
+    Attributes:
+        input: what the body gets, the same at each attempt.
+        failures: failed attempts so far, which count against a retry policy.
+        calls: results of model, tool and child calls by call key, given back when the body runs again.
+        asks: interrupt id of each question by call key; the node's own park has the key "".
+        answers: what was answered, by interrupt id.
+        answer: id of the latest answer to the node's own park.
+    """
+
+    input: JsonValue = None
+    failures: int = 0
+    calls: dict[str, JsonValue] = field(default_factory=dict)
+    asks: dict[str, str] = field(default_factory=dict)
+    answers: dict[str, JsonValue] = field(default_factory=dict)
+    answer: str = ""
+
+    def to_json(self) -> JsonObject:
+        return {
+            "input": self.input,
+            "failures": self.failures,
+            "calls": dict(self.calls),
+            "asks": dict(self.asks),
+            "answers": dict(self.answers),
+            "answer": self.answer,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, JsonValue]) -> Activation:
+        return cls(
+            input=data["input"],
+            failures=cast("int", data["failures"]),
+            calls=dict(cast("JsonObject", data["calls"])),
+            asks=dict(cast("dict[str, str]", data["asks"])),
+            answers=dict(cast("JsonObject", data["answers"])),
+            answer=cast("str", data["answer"]),
+        )
+
+
+@dataclass(slots=True)
+class Wave:
+    """The wave that is open: who has not returned yet, and what the others returned."""
+
+    number: int = 0
+    queued: set[str] = field(default_factory=set)
+    returned: dict[str, JsonObject] = field(default_factory=dict)
+    parked: set[str] = field(default_factory=set)
+    committed: int = 0
+
+    def clear(self) -> None:
+        self.queued.clear()
+        self.returned.clear()
+        self.parked.clear()
+        self.committed = 0
+
+
+class Run:
+    """One execution of a plan: shared state, where each node stands, open questions, and the outcome.
+
+    Read its attributes freely; it changes by events alone.  The `mark_…`,
+    `rearm` and `reset_pending` methods are the steps that events are made of.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        run_id: str | None = None,
+        *,
+        parent_id: str | None = None,
+        depth: int = 0,
+        task: str = "",
+        path: str = "",
+        meta: Mapping[str, object] | None = None,
+    ) -> None:
+        self.plan = plan
+        self.run_id = check_run_id(run_id) if run_id is not None else new_run_id()
+        self.parent_id = parent_id
+        self.depth = depth
+        self.task = task
+        self.path = path
+        self.meta: JsonObject = cast("JsonObject", freeze(dict(meta or {}), "meta of a run"))
+        self.event_seq = 0
+        self.last_pos = 0
+        self.shared: dict[str, JsonValue] = plan.initial_shared()
+        self.view: Mapping[str, JsonValue] = MappingProxyType(self.shared)
+        self.node_states: dict[str, NodeState] = {}
+        self.instances: dict[str, list[str]] = {}
+        self.instance_inputs: dict[str, JsonValue] = {}
+        self.deliveries: dict[str, JsonValue] = {}
+        self.activated: dict[str, Reason] = {}
+        self.activations: dict[str, Activation] = {}
+        self.wave = Wave()
+        self.state = RunState.RUNNING
+        self.interrupts: dict[str, Interrupt] = {}
+        self.decisions: dict[str, JsonObject] = {}
+        self.parks: dict[str, int] = {}
+        self.children: list[str] = []
+        self.breakpoints: list[JsonValue] = []
+        self.passed = -1
+        self.stepping = False
+        self.ended_by: str | None = None
+        self.final_output: JsonValue = None
+        self.metrics: dict[str, int] = {"waves": 0, "llm_calls": 0, "tool_calls": 0, "tokens": 0}
+        self.calls_in_flight = 0
+        self.saved_seq = 0
+        self._instance_seq = 0
+
+    @classmethod
+    def start(
+        cls,
+        plan: Plan,
+        *,
+        run_id: str | None = None,
+        parent_id: str | None = None,
+        depth: int = 0,
+        task: str = "",
+        path: str = "",
+        meta: Mapping[str, object] | None = None,
+    ) -> Run:
+        """A run of a validated plan that has not begun; until it is driven, `shared` may be set freely.
+
+        Raises:
+            ValueError: the plan is not sound, or `run_id` is not an id.
+        """
+        plan.validate()
+        return cls(plan, run_id, parent_id=parent_id, depth=depth, task=task, path=path, meta=meta)
+
+    # What can be asked.
+
+    @property
+    def running(self) -> bool:
+        """Whether it is neither parked nor over."""
+        return self.state is RunState.RUNNING
+
+    def state_of(self, key: str) -> NodeState:
+        """Where a node or instance stands."""
+        return self.node_states.get(key) or NodeState()
+
+    def status_of(self, key: str) -> NodeStatus:
+        """The status of a node or instance."""
+        state = self.node_states.get(key)
+        return NodeStatus.PENDING if state is None else state.status
+
+    def has_run(self, key: str) -> bool:
+        """Whether a node has started at least once."""
+        state = self.node_states.get(key)
+        return state is not None and state.attempts > 0
+
+    def is_pending(self, key: str) -> bool:
+        """Whether a node or instance may still come to run."""
+        return self.status_of(key) is NodeStatus.PENDING
+
+    def is_completed(self, key: str) -> bool:
+        """Whether a node or instance has an output."""
+        return self.status_of(key) is NodeStatus.COMPLETED
+
+    def is_terminal(self, key: str) -> bool:
+        """Whether a node or instance completed, failed or was skipped."""
+        return self.status_of(key).ended
+
+    def parked_on(self, key: str) -> tuple[str, ...]:
+        """The ids of the open interrupts that a parked node waits for; none once one of them is answered."""
+        if not self.interrupts or key in self.activated or key not in self.activations:
+            return ()
+        return tuple(id for id, interrupt in self.interrupts.items() if interrupt.node_id == key)
+
+    @property
+    def open_nodes(self) -> list[str]:
+        """The nodes of the open wave that have not returned, in plan order."""
+        keys = [key for key, state in self.node_states.items() if state.status is NodeStatus.RUNNING]
+        return sorted({*keys, *self.wave.queued}, key=self.order_of)
+
+    def order_of(self, key: str) -> tuple[int, int]:
+        """Where a node or instance stands in the plan: its node's place, then its own among the instances."""
+        return self.plan.shape.order.get(key.partition("#")[0], -1), self.state_of(key).place
+
+    # The steps that events are made of.
+
+    def _touch(self, key: str) -> NodeState:
+        state = self.node_states.get(key)
+        if state is None:
+            state = self.node_states[key] = NodeState()
+        return state
+
+    def mark_running(self, key: str, why: JsonValue = None) -> None:
+        """A start: one more attempt, and the release by a command is used up."""
+        state = self._touch(key)
+        state.status = NodeStatus.RUNNING
+        state.attempts += 1
+        state.why = why
+        self.activated.pop(key, None)
+
+    def mark_completed(self, key: str, output: JsonValue) -> None:
+        """A return: the node has an output and its activation is over."""
+        state = self._touch(key)
+        state.status = NodeStatus.COMPLETED
+        state.output = output
+        self.activations.pop(key, None)
+
+    def mark_skipped(self, key: str, why: JsonValue = None) -> None:
+        """Nothing can reach the node any more."""
+        state = self._touch(key)
+        state.status = NodeStatus.SKIPPED
+        state.why = why
+
+    def mark_failed(self, key: str, error: str) -> None:
+        """The node failed for good, and so does the run."""
+        state = self._touch(key)
+        state.status = NodeStatus.FAILED
+        state.output = error
+
+    def rearm(self, key: str) -> None:
+        """Let a node run again, when its edges and its join say so."""
+        state = self._touch(key)
+        state.status = NodeStatus.PENDING
+
+    def reset_pending(self, key: str, why: Reason | None = None) -> None:
+        """Let a node run again at once, past its edges."""
+        self.rearm(key)
+        self.activated[key] = why or Reason("goto")
+
+    def instance_key(self, template: str, key: str | None) -> str:
+        """The full key of the next instance, or of the one already there under that name."""
+        if key is not None:
+            return f"{template}#{key}"
+        number = self._instance_seq + 1
+        while f"{template}#{number}" in self.instance_inputs:
+            number += 1
+        return f"{template}#{number}"
+
+    def add_instance(self, template: str, payload: JsonValue, key: str | None = None) -> str:
+        """Make an instance of a template, or find it: the same key is the same instance."""
+        full = self.instance_key(template, key)
+        self._instance_seq += 1
+        if full not in self.instance_inputs:
+            self.instance_inputs[full] = payload
+            siblings = self.instances.setdefault(template, [])
+            self.node_states[full] = NodeState(place=len(siblings))
+            siblings.append(full)
+        return full
+
+    def _transition(self, target: RunState) -> None:
+        if target not in ALLOWED_TRANSITIONS[self.state]:
+            raise RuntimeError(f"run {self.run_id} is {self.state} and cannot become {target}")
+        self.state = target
+
+    def complete(self, output: JsonValue = None) -> None:
+        """End well, with an output."""
+        self._transition(RunState.COMPLETED)
+        self.final_output = output
+
+    def fail(self, reason: str) -> None:
+        """End badly, for a reason that is then the output."""
+        self._transition(RunState.FAILED)
+        self.final_output = reason
+
+    # The fold.
+
+    def apply(self, event: Event) -> None:
+        """Do what an event says.  The only way a run changes; calls no user code.
+
+        Raises:
+            LogError: the event is not this run's next one, or of a kind this version does not know.
+        """
+        if event.run_id != self.run_id:
+            raise LogError(
+                f"run {self.run_id}: event {event.seq} belongs to run {event.run_id}: "
+                "the log mixes runs; restore it from a copy"
+            )
+        if event.seq != self.event_seq + 1:
+            raise LogError(
+                f"run {self.run_id}: event {event.seq} follows event {self.event_seq}: "
+                "events are missing; restore the log from a copy"
+            )
+        step = _STEPS.get(event.kind)
+        if step is None:
+            raise LogError(
+                f"run {self.run_id}: event {event.seq} has the unknown kind {event.kind!r}: "
+                "it was written by a newer version; use that one"
+            )
+        self.event_seq = event.seq
+        if event.pos > self.last_pos:
+            self.last_pos = event.pos
+        step(self, event.data)
+
+    # Snapshots: a cache of the fold.
+
+    def snapshot(self) -> JsonObject:
+        """The whole run as JSON that shares nothing changeable with it; `restore` takes it back."""
+        return {
+            "run_id": self.run_id,
+            "parent_id": self.parent_id,
+            "depth": self.depth,
+            "task": self.task,
+            "path": self.path,
+            "meta": self.meta,
+            "event_seq": self.event_seq,
+            "last_pos": self.last_pos,
+            "state": str(self.state),
+            "shared": {key: _own_copy(value) for key, value in self.shared.items()},
+            "node_states": {
+                key: [str(s.status), s.output, s.attempts, s.activation, s.why]
+                for key, s in self.node_states.items()
+            },
+            "instances": {key: list(keys) for key, keys in self.instances.items()},
+            "instance_inputs": dict(self.instance_inputs),
+            "instance_seq": self._instance_seq,
+            "deliveries": dict(self.deliveries),
+            "activated": {key: reason.to_json() for key, reason in self.activated.items()},
+            "activations": {key: found.to_json() for key, found in self.activations.items()},
+            "wave": {
+                "number": self.wave.number,
+                "queued": cast("list[JsonValue]", sorted(self.wave.queued)),
+                "returned": dict(self.wave.returned),
+                "parked": cast("list[JsonValue]", sorted(self.wave.parked)),
+                "committed": self.wave.committed,
+            },
+            "interrupts": [interrupt.to_json() for interrupt in self.interrupts.values()],
+            "decisions": dict(self.decisions),
+            "parks": dict(self.parks),
+            "children": list(self.children),
+            "breakpoints": list(self.breakpoints),
+            "passed": self.passed,
+            "stepping": self.stepping,
+            "ended_by": self.ended_by,
+            "final_output": self.final_output,
+            "metrics": dict(self.metrics),
+        }
+
+    @classmethod
+    def restore(cls, plan: Plan, snapshot: Mapping[str, JsonValue]) -> Run:
+        """The run that a snapshot was taken of.
+
+        Raises:
+            LogError: the snapshot is not one, or it does not fit the plan: a node that is
+                parked or was about to run is gone, or so is a channel.
+        """
+        run_id = snapshot.get("run_id")
+        try:
+            run = cls._restore(plan, snapshot)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise LogError(
+                f"run {run_id}: its snapshot cannot be read ({type(error).__name__}: {error}); "
+                "delete it, and the run is rebuilt from its log"
+            ) from error
+        run.check_fits()
+        return run
+
+    @classmethod
+    def _restore(cls, plan: Plan, snapshot: Mapping[str, JsonValue]) -> Run:
+        snap = cast("dict[str, JsonObject]", freeze(dict(snapshot), "snapshot", limit=1 << 40))
+        run = cls(
+            plan,
+            cast("str", snap["run_id"]),
+            parent_id=cast("str | None", snap["parent_id"]),
+            depth=cast("int", snap["depth"]),
+            task=cast("str", snap["task"]),
+            path=cast("str", snap["path"]),
+            meta=snap["meta"],
+        )
+        run.event_seq = cast("int", snap["event_seq"])
+        run.last_pos = cast("int", snap["last_pos"])
+        run.state = RunState(cast("str", snap["state"]))
+        for key, value in snap["shared"].items():
+            run.set_channel(key, value)
+        for key, state in snap["node_states"].items():
+            status, output, attempts, activation, why = cast(
+                "tuple[str, JsonValue, int, int, JsonValue]", state
+            )
+            run.node_states[key] = NodeState(NodeStatus(status), output, attempts, activation, why)
+        run.instances = {key: list(cast("list[str]", keys)) for key, keys in snap["instances"].items()}
+        for keys in run.instances.values():
+            for place, key in enumerate(keys):
+                run.node_states[key].place = place
+        run.instance_inputs = dict(snap["instance_inputs"])
+        run._instance_seq = cast("int", snap["instance_seq"])
+        run.deliveries = dict(snap["deliveries"])
+        run.activated = {key: Reason.from_json(reason) for key, reason in snap["activated"].items()}
+        run.activations = {
+            key: Activation.from_json(cast("JsonObject", found)) for key, found in snap["activations"].items()
+        }
+        wave = snap["wave"]
+        run.wave = Wave(
+            cast("int", wave["number"]),
+            set(cast("list[str]", wave["queued"])),
+            dict(cast("dict[str, JsonObject]", wave["returned"])),
+            set(cast("list[str]", wave["parked"])),
+            cast("int", wave["committed"]),
+        )
+        for interrupt in cast("list[JsonObject]", snap["interrupts"]):
+            run.interrupts[cast("str", interrupt["id"])] = Interrupt.from_json(interrupt)
+        run.decisions = dict(cast("dict[str, JsonObject]", snap["decisions"]))
+        run.parks = dict(cast("dict[str, int]", snap["parks"]))
+        run.children = list(cast("list[str]", snap["children"]))
+        run.breakpoints = list(cast("list[JsonValue]", snap["breakpoints"]))
+        run.passed = cast("int", snap["passed"])
+        run.stepping = bool(snap["stepping"])
+        run.ended_by = cast("str | None", snap["ended_by"])
+        run.final_output = snap["final_output"]
+        run.metrics = dict(cast("dict[str, int]", snap["metrics"]))
+        return run
+
+    def check_fits(self) -> None:
+        """Check that the plan still has what this run needs to go on; added nodes are fine.
+
+        Raises:
+            LogError: naming the node or channel that is gone.
+        """
+        if self.state.ended:
+            return
+        needed = {*self.activated, *self.activations, *self.wave.queued, *self.open_nodes}
+        for key in sorted(needed):
+            if key.partition("#")[0] not in self.plan.nodes:
+                raise LogError(
+                    f"run {self.run_id}: node {key!r} was parked or about to run and is gone from the plan: "
+                    "put it back, or fork the run from before it"
+                )
+
+    def set_channel(self, key: str, value: JsonValue) -> None:
+        """Replace a channel's value.
+
+        Raises:
+            LogError: the plan does not declare the channel.
+        """
+        channel = self.plan.channel(key)
+        if channel is None:
+            raise LogError(
+                f"run {self.run_id}: channel {key!r} is not in the plan: declare it, or use the plan the run began with"
+            )
+        self.shared[key] = channel.own(value)
+
+
+def check_first(event: Event) -> None:
+    """Check that a log begins as one, and is not of a newer version.
+
+    Raises:
+        LogError: naming the run and what to do.
+    """
+    if event.seq != 1 or event.kind != "run_started":
+        raise LogError(
+            f"run {event.run_id}: its log begins with event {event.seq} ({event.kind}): "
+            "its start is missing; restore the log from a copy"
+        )
+    written = event.data.get("format", FORMAT)
+    if not isinstance(written, int) or written > FORMAT:
+        raise LogError(
+            f"run {event.run_id}: its log has format {written}, this version reads up to {FORMAT}: use a newer version"
+        )
+
+
+def _own_copy(value: JsonValue) -> JsonValue:
+    if isinstance(value, list):
+        return FrozenList(value)
+    return FrozenDict(value) if isinstance(value, dict) else value
+
+
+Data = Mapping[str, JsonValue]
+
+
+def _run_started(run: Run, data: Data) -> None:
+    run.task = cast("str", data.get("task", ""))
+    run.depth = cast("int", data.get("depth", 0))
+    run.path = cast("str", data.get("path", ""))
+    run.meta = cast("JsonObject", data.get("meta", FrozenDict()))
+    for key, value in cast("JsonObject", data.get("shared", FrozenDict())).items():
+        run.set_channel(key, value)
+    run.breakpoints = list(cast("list[JsonValue]", data.get("breakpoints", ())))
+
+
+def _open_wave(run: Run, data: Data) -> str:
+    number = cast("int", data["wave"])
+    if number != run.wave.number:
+        run.wave.clear()
+        run.wave.number = number
+        run.metrics["waves"] = number
+    return cast("str", data["node"])
+
+
+def _node_queued(run: Run, data: Data) -> None:
+    key = _open_wave(run, data)
+    _activate(run, key, data)
+    run.wave.queued.add(key)
+    run.activated.pop(key, None)
+
+
+def _node_started(run: Run, data: Data) -> None:
+    key = _open_wave(run, data)
+    wave = run.wave
+    if wave.queued:
+        wave.queued.discard(key)
+    if wave.parked:
+        wave.parked.discard(key)
+    if key not in run.activations:
+        _activate(run, key, data)
+    run.mark_running(key, data.get("why"))
+
+
+def _activate(run: Run, key: str, data: Data) -> None:
+    if key not in run.activations:
+        run.activations[key] = Activation(input=_input(run, key, data))
+        run._touch(key).activation += 1
+
+
+def _input(run: Run, key: str, data: Data) -> JsonValue:
+    """What an activation's body gets: a payload, or what came over the live edges that the event names."""
+    if key in run.instance_inputs:
+        return run.instance_inputs[key]
+    if key in run.deliveries:
+        return run.deliveries.pop(key)
+    sources = cast("list[str]", data.get("inputs", ()))
+    if not sources:
+        return run.task
+    if len(sources) == 1:
+        return _output(run, sources[0])
+    return FrozenDict({source: _output(run, source) for source in sources})
+
+
+def _output(run: Run, source: str) -> JsonValue:
+    if source in run.plan.shape.templates:
+        return FrozenList([run.state_of(key).output for key in run.instances.get(source, ())])
+    return run.state_of(source).output
+
+
+def _node_completed(run: Run, data: Data) -> None:
+    key = cast("str", data["node"])
+    state = run.node_states[key]
+    state.status = NodeStatus.COMPLETED
+    state.output = data["value"]
+    run.activations.pop(key, None)
+    if run.interrupts:
+        for interrupt_id in [id for id, interrupt in run.interrupts.items() if interrupt.node_id == key]:
+            del run.interrupts[interrupt_id]
+            run.decisions[interrupt_id] = FrozenDict({"outcome": "cancelled"})
+    run.wave.returned[key] = cast("JsonObject", data)
+
+
+def _node_parked(run: Run, data: Data) -> None:
+    key = cast("str", data["node"])
+    run.node_states[key].status = NodeStatus.PENDING
+    run.wave.parked.add(key)
+    for found in cast("list[JsonObject]", data.get("nested", ())):
+        interrupt = Interrupt.from_json({**found, "node": key})
+        run.interrupts[interrupt.id] = interrupt
+        _count_park(run, interrupt.id)
+
+
+def _interrupted(run: Run, data: Data) -> None:
+    interrupt = Interrupt.from_json(data)
+    run.interrupts[interrupt.id] = interrupt
+    _count_park(run, interrupt.id)
+    if interrupt.node_id:
+        run.activations[interrupt.node_id].asks[cast("str", data.get("call", ""))] = interrupt.id
+
+
+def _count_park(run: Run, interrupt_id: str) -> None:
+    path, number = split_park(interrupt_id)
+    run.parks[path] = max(run.parks.get(path, 0), number)
+
+
+def _run_suspended(run: Run, _data: Data) -> None:
+    run._transition(RunState.SUSPENDED)
+    run.wave.clear()
+
+
+def _resumed(run: Run, data: Data) -> None:
+    interrupt_id = cast("str", data["id"])
+    run.decisions[interrupt_id] = FrozenDict(
+        {key: data[key] for key in ("outcome", "by", "via", "at", "comment") if key in data}
+    )
+    _answer(run, interrupt_id, data.get("value"))
+
+
+def _run_continued(run: Run, data: Data) -> None:
+    for interrupt_id, value in cast("JsonObject", data["answers"]).items():
+        _answer(run, interrupt_id, value)
+    if run.state is RunState.SUSPENDED:
+        run._transition(RunState.RUNNING)
+
+
+def _answer(run: Run, interrupt_id: str, value: JsonValue) -> None:
+    interrupt = run.interrupts.pop(interrupt_id)
+    if run.state is RunState.SUSPENDED:
+        run._transition(RunState.RUNNING)
+    key = interrupt.node_id
+    if not key:
+        run.passed = run.wave.number
+        run.stepping = isinstance(value, dict) and value.get("step") is True
+        return
+    activation = run.activations[key]
+    activation.answers[interrupt_id] = value
+    if activation.asks.get("") == interrupt_id:
+        activation.answer = interrupt_id
+    before = run.activated.get(key)
+    answered = before.nodes if before is not None and before.code == "resumed" else ()
+    run.activated[key] = Reason("resumed", (*answered, interrupt_id))
+
+
+def _interrupt_cancelled(run: Run, data: Data) -> None:
+    run.interrupts.pop(cast("str", data["id"]), None)
+    run.decisions[cast("str", data["id"])] = FrozenDict({"outcome": "cancelled"})
+
+
+def _node_retry(run: Run, data: Data) -> None:
+    activation = run.activations[cast("str", data["node"])]
+    activation.failures += 1
+    activation.calls = {
+        key: result
+        for key, result in activation.calls.items()
+        if not (isinstance(result, dict) and result.get("ok") is False)
+    }
+
+
+def _node_failed(run: Run, data: Data) -> None:
+    run.mark_failed(cast("str", data["node"]), cast("str", data["error"]))
+
+
+def _node_cancelled(run: Run, data: Data) -> None:
+    run.mark_failed(cast("str", data["node"]), f"cancelled: {data.get('by')} failed")
+
+
+def _node_skipped(run: Run, data: Data) -> None:
+    run.mark_skipped(cast("str", data["node"]), data.get("why"))
+
+
+def _state_delta(run: Run, data: Data) -> None:
+    for key, value in cast("JsonObject", data.get("reset", FrozenDict())).items():
+        run.set_channel(key, value)
+    for key, value in cast("JsonObject", data.get("delta", FrozenDict())).items():
+        channel = run.plan.channel(key)
+        if channel is None:
+            run.set_channel(key, value)
+        else:
+            run.shared[key] = channel.fold_into(run.shared.get(key), value)
+    run.wave.committed += 1
+
+
+def _control(run: Run, data: Data) -> None:
+    by = cast("str", data["by"])
+    if "send" in data:
+        template = cast("str", data["send"])
+        run.add_instance(template, data.get("payload"), cast("str", data["key"]).partition("#")[2])
+    elif data["goto"] == END:
+        run.ended_by = by
+    else:
+        target = cast("str", data["goto"])
+        if data["immediate"]:
+            before = run.activated.get(target)
+            senders = before.nodes if before is not None and before.code == "goto" else ()
+            run.reset_pending(target, Reason("goto", (*senders, by)))
+        else:
+            run.rearm(target)
+        if data.get("payload") is not None:
+            run.deliveries[target] = data["payload"]
+    run.wave.committed += 1
+
+
+def _model_returned(run: Run, data: Data) -> None:
+    if data.get("error") is None:
+        run.metrics["llm_calls"] += 1
+        run.metrics["tokens"] += cast("int", data.get("tokens", 0))
+        _remember(run, data)
+
+
+def _tool_returned(run: Run, data: Data) -> None:
+    run.metrics["tool_calls"] += 1
+    _remember(run, data)
+
+
+def _delegated(run: Run, data: Data) -> None:
+    run.children.append(cast("str", data["child"]))
+    _remember(run, data)
+
+
+def _remember(run: Run, data: Data) -> None:
+    run.activations[cast("str", data["node"])].calls[cast("str", data["call"])] = cast("JsonObject", data)
+
+
+def _breakpoints_set(run: Run, data: Data) -> None:
+    run.breakpoints = list(cast("list[JsonValue]", data["breakpoints"]))
+
+
+def _forked(run: Run, data: Data) -> None:
+    for key, value in cast("JsonObject", data.get("updates", FrozenDict())).items():
+        run.set_channel(key, value)
+
+
+def _run_completed(run: Run, data: Data) -> None:
+    run.complete(data.get("output"))
+    run.wave.clear()
+
+
+def _run_failed(run: Run, data: Data) -> None:
+    run.fail(cast("str", data["reason"]))
+    run.wave.clear()
+
+
+def _no_change(_run: Run, _data: Data) -> None:
+    """A fact that tells a reader something and the engine nothing."""
+
+
+_STEPS = {
+    "run_started": _run_started,
+    "node_queued": _node_queued,
+    "node_started": _node_started,
+    "node_completed": _node_completed,
+    "node_parked": _node_parked,
+    "node_retry": _node_retry,
+    "node_failed": _node_failed,
+    "node_cancelled": _node_cancelled,
+    "node_skipped": _node_skipped,
+    "state_delta": _state_delta,
+    "control": _control,
+    "interrupted": _interrupted,
+    "interrupt_cancelled": _interrupt_cancelled,
+    "run_suspended": _run_suspended,
+    "resumed": _resumed,
+    "run_continued": _run_continued,
+    "delegated": _delegated,
+    "model_called": _no_change,
+    "model_returned": _model_returned,
+    "tool_called": _no_change,
+    "tool_returned": _tool_returned,
+    "note": _no_change,
+    "breakpoints_set": _breakpoints_set,
+    "forked": _forked,
+    "run_completed": _run_completed,
+    "run_failed": _run_failed,
+}
+KINDS = frozenset(_STEPS)
+"""Every kind of event that this version writes and reads."""
