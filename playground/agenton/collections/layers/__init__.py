@@ -1,0 +1,1 @@
+"""Layers ready to use: `plain` needs nothing, `pydantic_ai` needs the pydantic-ai extra."""

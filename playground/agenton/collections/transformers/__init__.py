@@ -1,0 +1,1 @@
+"""Transformers into the terms of an agent library: `pydantic_ai` needs the pydantic-ai extra."""
