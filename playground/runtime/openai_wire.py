@@ -1,0 +1,406 @@
+"""The chat completions protocol apart from the network: what goes out, and what the pieces that come in mean.
+
+Services agree on the protocol's outline and differ in every detail: they leave
+out indexes, send arguments as objects, or answer errors as 200.  Here those
+details end.  `wire_messages` writes our messages as any service takes them,
+`ReplyBuilder` makes one whole `LlmReply` of whatever comes, and `Trouble` is
+the reason why it could not.  Nothing here opens a connection.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from playground.kernel.ports import LlmReply, Message, OnDelta
+from playground.kernel.types import ToolCall
+from playground.kernel.values import MAX_BYTES, JsonObject, JsonValue
+from playground.runtime.llm import CUT_OFF, BrokenArguments, read_arguments, tell, whole_text, with_ids
+
+_CUT: Final = frozenset({"length", "max_tokens", "model_length"})
+_REFUSED: Final = frozenset({"content_filter", "sensitive", "safety", "refusal"})
+_BROKEN_OFF: Final = frozenset({"error", "abort", "network_error", "insufficient_system_resource"})
+
+_CUT_OFFS_IN_A_ROW: Final = 3
+_SIZE_OF_A_CALL: Final = 64
+_INTERRUPTED: Final = "interrupted: stopped before it returned, so its effect may or may not have happened"
+
+_TODO: Final[Mapping[int, str]] = {
+    400: "change the request as the service says",
+    401: "set OPENAI_API_KEY (or api_key=) to a valid key of this service",
+    402: "add credit to the account of this key",
+    403: "use a key that is allowed to use this model",
+    404: "check the model's name (OPENAI_MODEL) and the address (OPENAI_BASE_URL, which mostly ends in /v1)",
+    413: "shorten the messages",
+    422: "change the request as the service says",
+    429: "wait a little, or raise the limits of this key",
+}
+_TODO_SHORTER: Final = "ask for less, or set max_tokens= to what the answer needs"
+TODO_LATER: Final = "try again later, or use another service (OPENAI_BASE_URL)"
+
+
+class Trouble(Exception):
+    """Why no whole reply came.
+
+    Attributes:
+        what: what happened, possibly in the service's own words.
+        todo: what the user can do about it.
+        status: the HTTP status, where there was one.
+        may_pass: whether the same question may be answered the next time.
+        retry_after: seconds that the service asks to wait.
+        is_lost_connection: whether the answer just stopped coming.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        todo: str,
+        *,
+        status: int | None = None,
+        may_pass: bool = False,
+        retry_after: float | None = None,
+        is_lost_connection: bool = False,
+    ) -> None:
+        super().__init__(what)
+        self.what = what
+        self.todo = todo
+        self.status = status
+        self.may_pass = may_pass
+        self.retry_after = retry_after
+        self.is_lost_connection = is_lost_connection
+
+
+def service_error(status: int | None, said: JsonValue, *, retry_after: float | None = None) -> Trouble:
+    """The trouble behind an error that the service states, as a response or inside its stream.
+
+    Args:
+        status: the HTTP status that goes with it, if any.
+        said: the error as JSON, in any of the forms in use, or its text.
+        retry_after: seconds that the service asks to wait.
+    """
+    error = said.get("error", said) if isinstance(said, dict) else said
+    out_of_credit = isinstance(error, dict) and error.get("code") == "insufficient_quota"
+    may_pass = status is not None and (status in (408, 425, 429) or status >= 500) and not out_of_credit
+    what = f"{'error' if status is None else f'HTTP {status}'}: {error_words(said)}"
+    if retry_after is not None:
+        what += f" (it asks to wait {retry_after:,.0f} seconds)"
+    todo = _TODO.get(402 if out_of_credit else status or 400, TODO_LATER if may_pass else _TODO[400])
+    return Trouble(what, todo, status=status, may_pass=may_pass, retry_after=retry_after)
+
+
+def error_words(said: JsonValue) -> str:
+    """The words of an error, wherever a service puts them."""
+    while isinstance(said, dict):
+        inner = next((said[key] for key in ("error", "message", "detail") if said.get(key)), None)
+        if inner is None:
+            break
+        said = inner
+    return said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
+
+
+def wire_messages(messages: Sequence[Message], system: str | None = None) -> list[JsonValue]:
+    """Our messages in the service's form: the system message first, and behind every call exactly one result.
+
+    A crash may leave calls without results, and compression results without
+    calls.  So the result of a call says at first that it was interrupted, and
+    the real one takes its place when it is met; one that no call waits for is
+    left out.
+    """
+    wire: list[JsonObject] = [{"role": "system", "content": system}] if system else []
+    waiting: dict[str, tuple[str, JsonObject]] = {}
+    for number, message in enumerate(messages):
+        role, content = message.get("role"), _content(message)
+        if role == "tool":
+            _fill_in(waiting, message, content)
+        elif role == "system" and len(wire) == 1 and wire[0]["role"] == "system":
+            wire[0] = {"role": "system", "content": f"{wire[0]['content']}\n\n{content}"}
+        else:
+            wire.append({"role": role, "content": content})
+        calls = _dicts(message.get("tool_calls")) if role == "assistant" else []
+        if calls:
+            wire_calls = [_wire_call(call, f"call_{number}_{place}") for place, call in enumerate(calls)]
+            wire[-1]["tool_calls"] = list[JsonValue](wire_calls)
+            for call in wire_calls:
+                result: JsonObject = {"role": "tool", "tool_call_id": call["id"], "content": _INTERRUPTED}
+                wire.append(result)
+                waiting[str(call["id"])] = (_name_and_arguments(call)[0], result)
+    return list(wire)
+
+
+def _content(message: Message) -> JsonValue:
+    """What a message says; content parts stay as they are, any other JSON becomes its text."""
+    content = message.get("content")
+    if content is None:
+        content = message.get("text") or ""
+    if isinstance(content, str):
+        return content
+    parts = isinstance(content, list) and all(isinstance(part, dict) and "type" in part for part in content)
+    if parts and message.get("role") != "tool":
+        return content
+    return json_text(content)
+
+
+def _fill_in(waiting: dict[str, tuple[str, JsonObject]], message: Message, content: JsonValue) -> None:
+    call_id = message.get("tool_call_id")
+    if not call_id:  # a result that tells only its tool belongs to the first call of that tool
+        call_id = next((known for known, (name, _) in waiting.items() if name == message.get("name")), "")
+    _, result = waiting.pop(str(call_id), ("", {}))
+    result["content"] = content
+
+
+def _wire_call(call: JsonObject, spare_id: str) -> JsonObject:
+    name, arguments = _name_and_arguments(call)
+    text = arguments if isinstance(arguments, str) else json_text(arguments or {})
+    function: JsonObject = {"name": name, "arguments": text}
+    return {"id": call.get("id") or spare_id, "type": "function", "function": function}
+
+
+def _name_and_arguments(call: JsonObject) -> tuple[str, JsonValue]:
+    """Name and arguments of a call, in our form or nested in a `function` as the protocol has it."""
+    function = call.get("function")
+    holder = function if isinstance(function, dict) else call
+    name = holder.get("name")
+    return (name.strip() if isinstance(name, str) else ""), holder.get("arguments")
+
+
+def json_text(value: JsonValue) -> str:
+    """`value` as JSON, signs of all languages as they are.
+
+    Raises:
+        TypeError, ValueError: for what JSON cannot carry.
+    """
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def wire_tools(tools: Iterable[Mapping[str, JsonValue]]) -> list[JsonValue]:
+    """Tool schemas in the service's form; bare ones are wrapped."""
+    return [
+        dict(tool) if "function" in tool else {"type": "function", "function": dict(tool)} for tool in tools
+    ]
+
+
+class _Text:
+    """Text that comes in pieces; a sign that was cut in two waits for its other half."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._half = ""
+
+    def add(self, piece: str) -> str:
+        """Take a piece, and return what can be shown now."""
+        piece = self._half + piece
+        self._half = piece[-1:] if "\ud800" <= piece[-1:] <= "\udbff" else ""
+        shown = whole_text(piece.removesuffix(self._half))
+        self._parts.append(shown)
+        return shown
+
+    def __str__(self) -> str:
+        return "".join(self._parts) + ("\ufffd" if self._half else "")
+
+
+@dataclass
+class _Call:
+    """A tool call while its pieces arrive."""
+
+    id: str = ""
+    name: str = ""
+    pieces: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return whole_text("".join(self.pieces))
+
+    def is_another(self, call_id: str, name: str, text: str, *, indexed: bool) -> bool:
+        """Whether a piece that seems to belong here begins a call of its own.
+
+        Some services give all calls the index 0, or neither index nor id;
+        others repeat the name, or send a new id, with every piece of one call.
+        """
+        if not name or not self.name:
+            return False
+        if call_id and self.id and call_id != self.id:
+            return True
+        if name != self.name:
+            return bool(self.pieces) or not indexed
+        return text.startswith("{") and self._is_whole()
+
+    def _is_whole(self) -> bool:
+        if not self.pieces or not self.pieces[-1].rstrip().endswith("}"):
+            return False
+        return not isinstance(read_arguments(self.text), BrokenArguments)
+
+
+class ReplyBuilder:
+    """Puts one reply together from its chunks, and shows it while it grows.
+
+    An answer in one piece is a stream of one chunk.
+
+    Attributes:
+        text: what the model has said so far.
+        finish: why it stopped, in the service's word; empty until it does.
+        was_shown: whether anyone has seen a piece of it.
+    """
+
+    def __init__(self, on_delta: OnDelta | None) -> None:
+        self.finish = ""
+        self.was_shown = False
+        self._on_delta = on_delta
+        self._text, self._reasoning, self._refusal = _Text(), _Text(), _Text()
+        self._calls: list[_Call] = []
+        self._known: dict[int | str, _Call] = {}
+        self._tokens = 0
+        self._size = 0
+
+    @property
+    def text(self) -> str:
+        return str(self._text)
+
+    async def add(self, chunk: JsonObject) -> None:
+        """Take one chunk; what it lacks, or holds in an unknown form, is passed over.
+
+        Raises:
+            Trouble: when the chunk is an error, or the reply grows too long.
+        """
+        error = chunk.get("error")
+        if error:
+            code = error.get("code") if isinstance(error, dict) else None
+            status = code if isinstance(code, int) and 400 <= code < 600 else None
+            raise service_error(status, error)
+        self._tokens = _total_tokens(chunk.get("usage")) or self._tokens
+        for choice in _dicts(chunk.get("choices")):
+            if choice.get("index") in (None, 0):
+                await self._add_part(choice.get("delta") or choice.get("message"))
+                finish = choice.get("finish_reason")
+                self.finish = finish if isinstance(finish, str) and finish else self.finish
+
+    async def _add_part(self, part: JsonValue) -> None:
+        if not isinstance(part, dict):
+            return
+        thought = _words(part.get("reasoning_content")) or _words(part.get("reasoning"))
+        await self._show(self._reasoning, thought, "reasoning")
+        await self._show(self._text, _words(part.get("content")), "content")
+        refusal = _words(part.get("refusal"))
+        self._grow(len(refusal))
+        self._refusal.add(refusal)
+        for piece in _dicts(part.get("tool_calls")):
+            self._add_call(piece)
+
+    async def _show(self, text: _Text, piece: str, kind: str) -> None:
+        self._grow(len(piece))
+        shown = text.add(piece)
+        if shown and self._on_delta is not None:
+            self.was_shown = True
+            await tell(self._on_delta, shown, kind)
+
+    def _add_call(self, piece: JsonObject) -> None:
+        given_id, index = piece.get("id"), piece.get("index")
+        call_id = given_id if isinstance(given_id, str) else ""
+        name, arguments = _name_and_arguments(piece)
+        if arguments is None:
+            arguments = ""
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+        if not (call_id or name or text):
+            return
+        call = self._call_of(index if isinstance(index, int) else None, call_id, name, text)
+        call.id = call.id or call_id
+        if name != call.name:
+            call.name += name
+        self._grow(len(name) + len(text))
+        if text:
+            call.pieces.append(text)
+
+    def _call_of(self, index: int | None, call_id: str, name: str, text: str) -> _Call:
+        """The call that a piece belongs to: told by its index, else by its id, else the last one."""
+        call = self._known.get(call_id if index is None else index)
+        if call is None and index is None and self._calls:
+            call = self._calls[-1]
+        if call is None or call.is_another(call_id, name, text, indexed=index is not None):
+            call = _Call()
+            self._grow(_SIZE_OF_A_CALL + len(call_id))
+            self._calls.append(call)
+        if index is not None:
+            self._known[index] = call
+        if call_id:
+            self._known[call_id] = call
+        return call
+
+    def _grow(self, size: int) -> None:
+        self._size += size
+        if self._size > MAX_BYTES:
+            raise Trouble(f"the reply is longer than {MAX_BYTES:,} characters", _TODO_SHORTER)
+
+    def reply_to(self, messages: Sequence[Message]) -> LlmReply:
+        """The whole reply to `messages`, once all of it has come.
+
+        A tool call that hit the length limit is in it as `BrokenArguments`, so
+        that the model hears of it; but not for ever.
+
+        Raises:
+            Trouble: when the reply was cut, refused, or is empty.
+        """
+        refusal = str(self._refusal)
+        if refusal or self.finish in _REFUSED:
+            raise Trouble(f"the model refused to answer ({refusal or self.finish})", "ask in other words")
+        if self.finish in _BROKEN_OFF:
+            raise Trouble(f"the service broke the reply off ({self.finish})", TODO_LATER, may_pass=True)
+        calls = self._tool_calls()
+        if self.finish in _CUT:
+            again_and_again = _cut_offs_at_the_end(messages) + 1 >= _CUT_OFFS_IN_A_ROW
+            if not calls or (again_and_again and any(_is_cut_off(call.arguments) for call in calls)):
+                what = f"the reply was cut off by its length limit ({self.finish})"
+                raise Trouble(what, _TODO_SHORTER)
+        if not calls and not self.text.strip():
+            held = "holds only reasoning" if str(self._reasoning) else "is empty"
+            raise Trouble(f"the reply {held}", "ask again, raise max_tokens=, or use another model")
+        position = sum(message.get("role") == "assistant" for message in messages)
+        return LlmReply(self.text, with_ids(calls, position), self._tokens, str(self._reasoning))
+
+    def _tool_calls(self) -> list[ToolCall]:
+        cut = self.finish in _CUT
+        if not cut and not all(call.name for call in self._calls):
+            raise Trouble("the reply calls a tool without a name", "ask again, or use another model")
+        named = [(whole_text(call.name), call) for call in self._calls if call.name]
+        return [
+            ToolCall(name, read_arguments(call.text, name, cut=cut), whole_text(call.id))
+            for name, call in named
+        ]
+
+
+def _cut_offs_at_the_end(messages: Sequence[Message]) -> int:
+    """How many of the latest replies, in a row, had a call that was cut off."""
+    count = 0
+    for message in reversed(messages):
+        if message.get("role") == "tool":
+            continue
+        if not any(_is_cut_off(_name_and_arguments(call)[1]) for call in _dicts(message.get("tool_calls"))):
+            break
+        count += 1
+    return count
+
+
+def _is_cut_off(arguments: JsonValue) -> bool:
+    broken = BrokenArguments.found_in(arguments) if isinstance(arguments, dict) else None
+    return broken is not None and broken.problem == CUT_OFF
+
+
+def _dicts(value: JsonValue) -> list[JsonObject]:
+    """The objects in a list; none where there is no list."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _words(content: JsonValue) -> str:
+    """The text of a content field: a text, or a list of parts of which some are texts."""
+    if isinstance(content, str):
+        return content
+    texts = [part.get("text") for part in _dicts(content)]
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def _total_tokens(usage: JsonValue) -> int:
+    if not isinstance(usage, dict):
+        return 0
+    counts = [usage.get(key) for key in ("total_tokens", "prompt_tokens", "completion_tokens")]
+    total, asked, said = (count if isinstance(count, int) and count > 0 else 0 for count in counts)
+    return total or asked + said
