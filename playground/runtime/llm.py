@@ -7,8 +7,8 @@ after a restart, in another process and with a new object, hears the same words
 as an undisturbed one.
 
 Real models also write arguments that nobody can read.  `read_arguments` is the
-one door for them, and what does not pass becomes `BrokenArguments`: never an
-empty dict, with which the tool would happily run.
+one door for them, and what does not pass keeps the model's text and a problem:
+it never becomes an empty dict, with which the tool would happily run.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from inspect import isawaitable
-from typing import NoReturn, TypeAlias
+from typing import Final, NoReturn, TypeAlias
 
 from playground.kernel.ports import LlmReply, Message, ModelError, OnDelta
 from playground.kernel.types import ToolCall
-from playground.kernel.values import FrozenDict, JsonValue, frozen_object
+from playground.kernel.values import JsonObject, JsonValue, frozen_object
 
 Step: TypeAlias = str | ToolCall | Sequence[ToolCall] | LlmReply | Exception
 """What a scripted model does once: say a text, call tools, give a whole reply, or fail."""
@@ -32,74 +32,41 @@ ScriptEntry: TypeAlias = Step | Callable[[Sequence[Message]], Step]
 """A step, or a function that makes one of the messages so far."""
 
 _PIECE = re.compile(r"\S{1,8}\s*|\s+")
-CUT_OFF = "they were cut off by the limit on the reply's length: say it again, shorter"
-"""The `problem` of arguments whose reply ended too early."""
+UNREADABLE: Final = "unreadable arguments"
+"""The only key of arguments that could not be read; its value is what the model wrote."""
 
-_RAW, _PROBLEM = "unusable arguments", "problem"
-_RAW_KEPT = 1_000
-
-
-class BrokenArguments(FrozenDict):
-    """Arguments of a tool call that cannot be used: what the model wrote, and what is wrong with it.
-
-    It stands where the arguments would, in `ToolCall.arguments`, and its items
-    are those two texts.  So it comes through the log, which keeps plain JSON,
-    and `found_in` knows it again on the other side.
-
-    Args:
-        raw: what the model wrote; `read_arguments` keeps its first 1,000 characters.
-        problem: what is wrong with it, for the model to read.
-    """
-
-    __slots__ = ()
-
-    def __init__(self, raw: str, problem: str) -> None:
-        super().__init__({_RAW: raw, _PROBLEM: problem})
-
-    @property
-    def raw(self) -> str:
-        """What the model wrote."""
-        return str(self[_RAW])
-
-    @property
-    def problem(self) -> str:
-        """What is wrong with it."""
-        return str(self[_PROBLEM])
-
-    @classmethod
-    def found_in(cls, arguments: Mapping[str, JsonValue]) -> BrokenArguments | None:
-        """The broken arguments that `arguments` are, or were before they went through the log, else None."""
-        if isinstance(arguments, cls):
-            return arguments
-        if arguments.keys() == {_RAW, _PROBLEM}:
-            return cls(str(arguments[_RAW]), str(arguments[_PROBLEM]))
-        return None
+_PIECE = re.compile(r"\S{1,8}\s*|\s+")
+_KEPT, _SHOWN = 1_000, 100
 
 
-def read_arguments(text: str, tool: str = "", *, cut: bool = False) -> dict[str, JsonValue]:
-    """The arguments that a model wrote for a tool call.
+def read_arguments(text: str, *, cut: bool = False) -> tuple[JsonObject, str]:
+    """The arguments that a model wrote for a tool call, and what is wrong with them.
 
     Args:
         text: JSON text of one object; nothing at all means no arguments.
-        tool: the tool's name, for the error.
         cut: whether the reply hit its length limit; then nothing at all, or half
             an object, is a call that was cut off.
 
     Returns:
-        The object, or `BrokenArguments` if it is anything else.
+        The object and "".  If the text is anything else, `{UNREADABLE: text}`,
+        the text shortened to 1,000 characters, and a problem for
+        `ToolCall.problem`, in words for the model.
     """
     if not text.strip() and not cut:
-        return {}
+        return {}, ""
     try:
         value = json.loads(text, parse_constant=_no_constant)
         if isinstance(value, dict):
-            return frozen_object(value, f"the arguments for {tool!r}")
+            return frozen_object(value, "the object"), ""
         problem = f"they are {_JSON_KINDS[type(value)]}, not an object with named arguments"
     except RecursionError:
         problem = "they are nested too deeply"
     except ValueError as error:
-        problem = CUT_OFF if cut else f"they are not valid JSON: {error}"
-    return BrokenArguments(_start_of(whole_text(text)), problem)
+        problem = f"they are not valid JSON ({error})"
+    if cut:
+        problem = "they were cut off by the limit on the reply's length, so send them again, shorter"
+    wrote = whole_text(text)
+    return {UNREADABLE: _start_of(wrote, _KEPT)}, f"{problem}: {_start_of(wrote, _SHOWN) or 'nothing'}"
 
 
 _JSON_KINDS: dict[type, str] = {
@@ -116,8 +83,8 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _start_of(text: str) -> str:
-    return text if len(text) <= _RAW_KEPT else f"{text[:_RAW_KEPT]}… ({len(text):,} characters)"
+def _start_of(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[:length]}… ({len(text):,} characters)"
 
 
 def whole_text(text: str) -> str:

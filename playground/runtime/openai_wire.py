@@ -17,7 +17,7 @@ from typing import Final
 from playground.kernel.ports import LlmReply, Message, OnDelta
 from playground.kernel.types import ToolCall
 from playground.kernel.values import MAX_BYTES, JsonObject, JsonValue
-from playground.runtime.llm import CUT_OFF, BrokenArguments, read_arguments, tell, whole_text, with_ids
+from playground.runtime.llm import UNREADABLE, read_arguments, tell, whole_text, with_ids
 
 _CUT: Final = frozenset({"length", "max_tokens", "model_length"})
 _REFUSED: Final = frozenset({"content_filter", "sensitive", "safety", "refusal"})
@@ -229,7 +229,8 @@ class _Call:
     def _is_whole(self) -> bool:
         if not self.pieces or not self.pieces[-1].rstrip().endswith("}"):
             return False
-        return not isinstance(read_arguments(self.text), BrokenArguments)
+        _, problem = read_arguments(self.text)
+        return not problem
 
 
 class ReplyBuilder:
@@ -334,8 +335,8 @@ class ReplyBuilder:
     def reply_to(self, messages: Sequence[Message]) -> LlmReply:
         """The whole reply to `messages`, once all of it has come.
 
-        A tool call that hit the length limit is in it as `BrokenArguments`, so
-        that the model hears of it; but not for ever.
+        A tool call that hit the length limit is in it with that problem, so that
+        the model hears of it; but not for ever.
 
         Raises:
             Trouble: when the reply was cut, refused, or is empty.
@@ -347,8 +348,8 @@ class ReplyBuilder:
             raise Trouble(f"the service broke the reply off ({self.finish})", TODO_LATER, may_pass=True)
         calls = self._tool_calls()
         if self.finish in _CUT:
-            again_and_again = _cut_offs_at_the_end(messages) + 1 >= _CUT_OFFS_IN_A_ROW
-            if not calls or (again_and_again and any(_is_cut_off(call.arguments) for call in calls)):
+            again_and_again = _unreadable_in_a_row(messages) + 1 >= _CUT_OFFS_IN_A_ROW
+            if not calls or (again_and_again and any(call.problem for call in calls)):
                 what = f"the reply was cut off by its length limit ({self.finish})"
                 raise Trouble(what, _TODO_SHORTER)
         if not calls and not self.text.strip():
@@ -361,28 +362,24 @@ class ReplyBuilder:
         cut = self.finish in _CUT
         if not cut and not all(call.name for call in self._calls):
             raise Trouble("the reply calls a tool without a name", "ask again, or use another model")
-        named = [(whole_text(call.name), call) for call in self._calls if call.name]
-        return [
-            ToolCall(name, read_arguments(call.text, name, cut=cut), whole_text(call.id))
-            for name, call in named
-        ]
+        calls = []
+        for call in filter(lambda call: call.name, self._calls):
+            arguments, problem = read_arguments(call.text, cut=cut)
+            calls.append(ToolCall(whole_text(call.name), arguments, whole_text(call.id), problem))
+        return calls
 
 
-def _cut_offs_at_the_end(messages: Sequence[Message]) -> int:
-    """How many of the latest replies, in a row, had a call that was cut off."""
+def _unreadable_in_a_row(messages: Sequence[Message]) -> int:
+    """How many of the latest replies, in a row, had a call with arguments that could not be read."""
     count = 0
     for message in reversed(messages):
         if message.get("role") == "tool":
             continue
-        if not any(_is_cut_off(_name_and_arguments(call)[1]) for call in _dicts(message.get("tool_calls"))):
+        arguments = [_name_and_arguments(call)[1] for call in _dicts(message.get("tool_calls"))]
+        if not any(isinstance(given, dict) and UNREADABLE in given for given in arguments):
             break
         count += 1
     return count
-
-
-def _is_cut_off(arguments: JsonValue) -> bool:
-    broken = BrokenArguments.found_in(arguments) if isinstance(arguments, dict) else None
-    return broken is not None and broken.problem == CUT_OFF
 
 
 def _dicts(value: JsonValue) -> list[JsonObject]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from playground.kernel.ports import LlmReply, Message, ModelError
 from playground.kernel.types import ToolCall
 from playground.kernel.values import JsonValue, freeze
-from playground.runtime.llm import BrokenArguments, ScriptedLlm, read_arguments
+from playground.runtime.llm import UNREADABLE, ScriptedLlm, read_arguments
 
 USER: Message = {"role": "user", "content": "hi"}
 ASSISTANT: Message = {"role": "assistant", "content": "hello"}
@@ -162,9 +162,7 @@ async def test_a_delay_is_waited_before_each_piece(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("text", ["", "  \n", "{}", " {} "])
 def test_no_text_and_an_empty_object_mean_no_arguments(text: str) -> None:
-    arguments = read_arguments(text, "f")
-    assert arguments == {}
-    assert BrokenArguments.found_in(arguments) is None
+    assert read_arguments(text) == ({}, "")
 
 
 @pytest.mark.parametrize(
@@ -184,45 +182,30 @@ def test_no_text_and_an_empty_object_mean_no_arguments(text: str) -> None:
         ('{"a": ' + "[" * 200 + "]" * 200 + "}", "nested deeper than"),
     ],
 )
-def test_arguments_that_are_no_json_object_are_kept_as_broken_and_never_empty(
+def test_arguments_that_are_no_json_object_keep_their_text_and_are_never_empty(
     text: str, problem: str
 ) -> None:
     """Case D32, the parsing part."""
-    arguments = read_arguments(text, "f")
-    assert isinstance(arguments, BrokenArguments)
-    assert arguments
-    assert problem in arguments.problem
-    assert text.startswith(arguments.raw[:1_000])
+    arguments, found = read_arguments(text)
+    assert problem in found
+    assert text[:100] in found
+    assert str(arguments[UNREADABLE]).startswith(text[:1_000])
 
 
-def test_of_a_long_broken_text_only_the_start_is_kept() -> None:
-    arguments = read_arguments('{"a": "' + "x" * 5_000_000, "f")
-    assert isinstance(arguments, BrokenArguments)
-    assert len(arguments.raw) < 1_100
-    assert "5,000,007 characters" in arguments.raw
+def test_of_a_long_unreadable_text_only_the_start_is_kept() -> None:
+    arguments, problem = read_arguments('{"a": "' + "x" * 5_000_000)
+    assert len(str(arguments[UNREADABLE])) < 1_100
+    assert len(problem) < 300
+    assert "5,000,007 characters" in problem
 
 
 @pytest.mark.parametrize("text", ["", '{"path":"/a","text":"hel'])
-def test_in_a_reply_that_hit_its_limit_even_no_text_is_a_broken_call(text: str) -> None:
+def test_in_a_reply_that_hit_its_limit_even_no_text_is_a_call_that_was_cut_off(text: str) -> None:
     """Case D19, the parsing part."""
-    arguments = read_arguments(text, "f", cut=True)
-    assert isinstance(arguments, BrokenArguments)
-    assert "cut off" in arguments.problem
-    assert read_arguments('{"a":1}', "f", cut=True) == {"a": 1}
-
-
-def test_broken_arguments_are_known_again_after_the_log_has_made_plain_json_of_them() -> None:
-    broken = read_arguments('{"a": "\ud83d', "f")
-    assert isinstance(broken, BrokenArguments)
-    logged = json.loads(json.dumps(freeze(broken)))
-    found = BrokenArguments.found_in(logged)
-    assert found == broken
-    assert (found.raw, found.problem) == (broken.raw, broken.problem)
-
-
-def test_broken_arguments_cannot_be_changed() -> None:
-    with pytest.raises(TypeError, match="read-only"):
-        BrokenArguments("{", "cut")["problem"] = "none"
+    arguments, problem = read_arguments(text, cut=True)
+    assert arguments == {UNREADABLE: text}
+    assert "cut off" in problem
+    assert read_arguments('{"a":1}', cut=True) == ({"a": 1}, "")
 
 
 JSON = st.recursive(
@@ -238,10 +221,10 @@ JSON = st.recursive(
 
 @given(st.dictionaries(st.text(), JSON, max_size=4))
 def test_every_json_object_is_read_as_itself(value: dict[str, JsonValue]) -> None:
-    assert read_arguments(json.dumps(value), "f") == value
+    assert read_arguments(json.dumps(value)) == (value, "")
 
 
 @given(st.text(st.characters(exclude_categories=())))
-def test_any_text_is_read_as_an_object_or_as_broken_and_both_are_json(text: str) -> None:
-    arguments = read_arguments(text, "f")
-    assert freeze(arguments) == arguments
+def test_any_text_is_read_as_an_object_or_as_a_problem_and_both_fit_into_a_log(text: str) -> None:
+    read = read_arguments(text)
+    assert freeze(list(read)) == list(read)

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from playground.kernel.ports import LlmReply, Message, ModelError
 from playground.kernel.types import ToolCall
 from playground.kernel.values import JsonValue, freeze
-from playground.runtime.llm import BrokenArguments, ScriptedLlm
+from playground.runtime.llm import UNREADABLE, ScriptedLlm
 from playground.runtime.openai_lite import OpenAICompatibleLlm, env_llm
 from tests.runtime.protocol_server import (
     DONE,
@@ -443,21 +443,19 @@ async def test_text_beside_tool_calls_is_kept() -> None:
 
 
 @pytest.mark.parametrize("text", ['{"a":', "null", "[1]", '"x"', '{"a":1}{"a":2}'])
-async def test_arguments_that_are_no_object_reach_the_tool_layer_as_broken(text: str) -> None:
+async def test_arguments_that_are_no_object_reach_the_tool_layer_with_their_problem(text: str) -> None:
     """Case D32, the client's part."""
     [call] = (await ask(calling(function("f", text, index=0, id="c1")))).tool_calls
-    broken = BrokenArguments.found_in(call.arguments)
-    assert broken is not None
-    assert broken.raw == text
+    assert call.arguments == {UNREADABLE: text}
+    assert text in call.problem
 
 
-async def test_a_call_that_was_cut_off_is_given_as_broken_and_says_so() -> None:
-    """Case D19: nothing is repaired, and the model can be told."""
+async def test_a_call_that_was_cut_off_says_so_and_is_not_repaired() -> None:
+    """Case D19."""
     answer = calling(function("write", '{"path":"/a","text":"hel', index=0, id="c1"), finish="length")
     [call] = (await ask(answer)).tool_calls
-    broken = BrokenArguments.found_in(call.arguments)
-    assert broken is not None
-    assert "cut off" in broken.problem
+    assert call.arguments == {UNREADABLE: '{"path":"/a","text":"hel'}
+    assert "cut off" in call.problem
 
 
 async def test_the_third_reply_in_a_row_that_was_cut_off_is_the_last() -> None:
@@ -484,7 +482,7 @@ async def test_a_call_before_the_one_that_was_cut_off_is_whole() -> None:
     )
     whole_call, cut_call = (await ask(answer)).tool_calls
     assert whole_call == ToolCall("f", {"a": 1}, "c1")
-    assert BrokenArguments.found_in(cut_call.arguments) is not None
+    assert "cut off" in cut_call.problem
 
 
 # What is no whole reply is an error.
@@ -879,13 +877,9 @@ async def test_a_message_with_text_instead_of_content_and_one_with_parts_are_und
     ]
 
 
-async def test_broken_arguments_go_back_to_the_service_as_valid_json() -> None:
-    broken: JsonValue = BrokenArguments('{"a":', "they are not valid JSON")
-    message: Message = {
-        "role": "assistant",
-        "content": "",
-        "tool_calls": [{"id": "c", "name": "f", "arguments": broken}],
-    }
+async def test_unreadable_arguments_go_back_to_the_service_as_valid_json() -> None:
+    call: JsonValue = {"id": "c", "name": "f", "arguments": {UNREADABLE: '{"a":'}, "problem": "not JSON"}
+    message: Message = {"role": "assistant", "content": "", "tool_calls": [call]}
     async with ProtocolServer(speaking(["unused", "ok"])) as server:
         assert (await client(server).chat([USER, message])).text == "ok"
 
