@@ -185,7 +185,7 @@ class InlineCode(HTMLParser):
         if self._script and data.strip():
             self._add("<script> with a body")
 
-    def handle_endtag(self, tag: str) -> None:  # noqa: ARG002 (the base class names it)
+    def handle_endtag(self, tag: str) -> None:
         self._script = False
 
     def _add(self, what: str) -> None:

@@ -1,0 +1,1 @@
+"""Runnable comparisons with peers; see README.md."""
