@@ -255,6 +255,8 @@ class Frontier:
         if source in shape.templates:
             step = 0
         for edge in shape.outgoing[source]:
+            if edge.target in shape.templates:
+                continue
             left = self._open[edge.target] + step
             self._open[edge.target] = left
             if left <= 0 or self._plan.nodes[edge.target].join != "all":
