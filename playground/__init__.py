@@ -1,0 +1,21 @@
+"""Agent Playground: write an agent as a graph, watch it run, decide its open steps, go back in time.
+
+The public names are those of `playground.facade`.  They are loaded when the
+first of them is used, so that a program which needs the kernel alone loads the
+kernel alone.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from playground.facade import *  # noqa: F403
+
+
+def __getattr__(name: str) -> object:
+    if name.startswith("_") and name != "__all__":
+        raise AttributeError(f"module 'playground' has no attribute {name!r}")
+    found: object = getattr(import_module("playground.facade"), name)
+    return found

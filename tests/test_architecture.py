@@ -37,7 +37,8 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     ),
     "cli": ({"kernel", "backends", "agenton", "runtime", "sessions", "assets", "web"}, {"uvicorn"}),
     "assets": (set(), set()),
-    "__init__": ({"kernel", "runtime", "sessions"}, set()),  # the facade
+    "__init__": ({"facade"}, set()),
+    "facade": ({"kernel", "runtime"}, set()),
     "__main__": ({"cli"}, set()),
 }
 
