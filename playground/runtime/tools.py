@@ -25,10 +25,12 @@ import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, Self, TypeAlias, get_args
+from typing import Literal, NamedTuple, Self, TypeAlias, get_args
 
 from pydantic import BaseModel
 
+from playground.kernel.body import NodeContext
+from playground.kernel.bus import Bus
 from playground.kernel.types import ToolCall, ToolResult
 from playground.kernel.values import MAX_BYTES, FrozenDict, JsonObject, JsonValue, freeze
 from playground.runtime.arguments import (
@@ -41,9 +43,6 @@ from playground.runtime.arguments import (
     parameters_of,
     shorten,
 )
-
-if TYPE_CHECKING:
-    from playground.kernel.body import NodeContext
 
 SideEffect: TypeAlias = Literal["read", "write"]
 """What a tool does to the world: nothing that matters, or something that needs consent."""
@@ -101,28 +100,6 @@ class ToolSpec:
             raise ValueError(f"tool {self.name!r} has timeout={self.timeout}: give seconds above 0, or None")
 
 
-class Verdict(Protocol):
-    """What a checker said."""
-
-    @property
-    def allowed(self) -> bool: ...
-
-    @property
-    def reason(self) -> str: ...
-
-
-class Checkers(Protocol):
-    """The part of the bus that the gate needs."""
-
-    def has_checker(self, gate: str) -> bool:
-        """Whether anyone would answer `check(gate)`."""
-        ...
-
-    async def check(self, gate: str, **facts: object) -> Verdict:
-        """Ask the checkers of `gate`; a checker that fails refuses."""
-        ...
-
-
 class ToolRegistry:
     """Tools by name, and the one way to call them; it is the `ToolPort` of a scheduler.
 
@@ -136,7 +113,7 @@ class ToolRegistry:
     def __init__(
         self,
         *,
-        bus: Checkers | None = None,
+        bus: Bus | None = None,
         write_needs_approval: bool = True,
         max_output: int = MAX_OUTPUT,
     ) -> None:
@@ -436,7 +413,7 @@ async def _in_thread(call: Callable[[], object]) -> object:
 def _broken(call: ToolCall) -> str:
     """What is wrong with arguments that are no JSON object, with the beginning of what was sent, or ""."""
     arguments: object = call.arguments
-    problem = str(getattr(call, "problem", "") or getattr(arguments, "problem", ""))
+    problem = call.problem or str(getattr(arguments, "problem", ""))
     if not problem and not isinstance(arguments, dict):
         problem = f"they are a {type(arguments).__name__}: {arguments!r}"
     raw = str(getattr(arguments, "raw", ""))

@@ -6,13 +6,24 @@ import asyncio
 import json
 import math
 import threading
-from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 
 import pytest
 from pydantic import BaseModel
 
-from playground.kernel.types import ToolCall, ToolResult
+from playground.kernel import (
+    BlockingResult,
+    Bus,
+    FnBody,
+    Node,
+    Outcome,
+    Plan,
+    Run,
+    Scheduler,
+    ToolBody,
+    ToolCall,
+    ToolResult,
+)
 from playground.runtime.tools import ToolRegistry, ToolSpec
 
 
@@ -130,6 +141,12 @@ async def test_broken_arguments_never_call_the_function_d32(raw: str) -> None:
     assert "not one JSON object" in result.error
     assert raw in result.error
     assert len(result.error) < 500
+
+
+async def test_a_call_marked_as_unreadable_never_calls_the_function() -> None:
+    registry = ToolRegistry().function(never, name="tool")
+    result = await registry.dispatch(ToolCall("tool", {}, "", "it was cut off"))
+    assert "its arguments cannot be read: it was cut off" in result.error
 
 
 async def test_no_arguments_are_a_normal_call_of_a_tool_without_parameters_d32() -> None:
@@ -256,14 +273,12 @@ async def test_a_cancellation_passes_through() -> None:
         await running
 
 
-async def test_a_park_inside_a_tool_passes_through() -> None:
-    class Parked(BaseException): ...
+async def test_a_tool_may_ask_a_person_in_the_middle_of_its_work() -> None:
+    async def book(ctx):
+        return f"booked for {await ctx.interrupt('input', 'Which day?')}"
 
-    async def tool():
-        raise Parked
-
-    with pytest.raises(Parked):
-        await call(tool)
+    registry = ToolRegistry().function(book)
+    assert (await answered(registry, ToolCall("book"), "Monday")).output == "booked for Monday"
 
 
 # One result
@@ -319,43 +334,10 @@ async def test_an_output_does_not_change_with_what_the_tool_keeps() -> None:
 # Whoever must agree has agreed
 
 
-class Verdict:
-    def __init__(self, allowed: bool, reason: str = "") -> None:
-        self.allowed, self.reason = allowed, reason
+PAYS_BACK = "tool:refund"
 
 
-class Checkers:
-    """A bus with the given checkers."""
-
-    def __init__(self, **checkers: Callable[..., Verdict]) -> None:
-        self.checkers = {f"tool:{name}": checker for name, checker in checkers.items()}
-
-    def has_checker(self, gate: str) -> bool:
-        return gate in self.checkers
-
-    async def check(self, gate: str, **facts: object) -> Verdict:
-        return self.checkers[gate](**facts)
-
-
-class Asked(BaseException):
-    """The run parks."""
-
-
-class Person:
-    """A context whose run parks, or goes on with the answer of a person."""
-
-    def __init__(self, *answer: object) -> None:
-        self.answer = answer
-        self.questions: list[dict] = []
-
-    async def interrupt(self, kind, question="", payload=None, *, schema=None):
-        self.questions.append({"kind": kind, "question": question, "payload": payload, "schema": schema})
-        if not self.answer:
-            raise Asked
-        return self.answer[0]
-
-
-def refund_tool(bus=None, **options) -> tuple[ToolRegistry, list]:
+def refund_tool(**options) -> tuple[ToolRegistry, list]:
     """A registry with a write tool, and the calls that got through to it."""
     done: list = []
 
@@ -364,61 +346,95 @@ def refund_tool(bus=None, **options) -> tuple[ToolRegistry, list]:
         done.append((order, amount))
         return f"refunded {amount}"
 
-    return ToolRegistry(bus=bus, **options).function(refund, side_effect="write"), done
+    return ToolRegistry(**options).function(refund, side_effect="write"), done
 
 
-Refund = Callable[..., Awaitable[ToolResult]]
+def refund(**arguments) -> ToolCall:
+    return ToolCall("refund", {"order": "o1"} | arguments)
 
 
-async def refund(registry: ToolRegistry, ctx=None, **arguments) -> ToolResult:
-    return await registry.dispatch(ToolCall("refund", {"order": "o1"} | arguments), ctx)
+def bus_with(verdict, *, gate: str = PAYS_BACK) -> Bus:
+    bus = Bus()
+    bus.checker(gate, verdict)
+    return bus
+
+
+async def run_of(registry: ToolRegistry, call: ToolCall) -> tuple[Scheduler, Plan, Run]:
+    """A run of one node that makes one call, up to its end or its question."""
+    plan = Plan()
+    plan.add(Node("act", ToolBody(call.name)))
+    plan.add(Node("start", FnBody(lambda _: Outcome.ok(dict(call.arguments)))))
+    plan.edge("start", "act")
+    scheduler = Scheduler(tools=registry)
+    return scheduler, plan, await scheduler.run(plan)
+
+
+async def answered(registry: ToolRegistry, call: ToolCall, answer: object) -> ToolResult:
+    """What a call gives once a person has answered."""
+    scheduler, plan, run = await run_of(registry, call)
+    assert run.state == "suspended"
+    run = await scheduler.resume(plan, run.run_id, {next(iter(run.interrupts)): answer})
+    assert run.state == "completed"
+    return ToolResult(**run.final_output)
 
 
 async def test_a_checker_that_allows_lets_a_write_tool_run() -> None:
     facts = []
-    registry, _ = refund_tool(Checkers(refund=lambda **f: facts.append(f) or Verdict(True)))
-    person = Person()
-    assert (await refund(registry, person)).output == "refunded 10"
-    assert facts == [{"call": ToolCall("refund", {"order": "o1"}), "ctx": person}]
-    assert person.questions == []
+    registry, _ = refund_tool(bus=bus_with(lambda **about: facts.append(about)))
+    assert (await registry.dispatch(refund())).output == "refunded 10"
+    assert facts == [{"call": refund(), "ctx": None}]
 
 
-async def test_a_veto_reaches_the_model_with_its_reason_and_the_tool_does_not_run() -> None:
-    registry, done = refund_tool(Checkers(refund=lambda **_: Verdict(False, "above the limit")))
-    assert (await refund(registry)).error == "operation not approved: above the limit"
+async def test_a_checker_decides_without_a_person() -> None:
+    registry, _ = refund_tool(bus=bus_with(lambda **_: True))
+    _, _, run = await run_of(registry, refund())
+    assert run.final_output["output"] == "refunded 10"
+
+
+def refuses(**_):
+    return BlockingResult(False, "above the limit")
+
+
+def breaks(**_):
+    raise RuntimeError("no connection to the ledger")
+
+
+@pytest.mark.parametrize(
+    ("checker", "reason"), [(refuses, "above the limit"), (breaks, "no connection to the ledger")]
+)
+async def test_a_veto_and_a_broken_checker_keep_the_tool_from_running(checker, reason) -> None:
+    registry, done = refund_tool(bus=bus_with(checker))
+    error = (await registry.dispatch(refund())).error
+    assert error.startswith("operation not approved: ")
+    assert reason in error
     assert done == []
 
 
 async def test_without_a_checker_the_run_parks_with_the_proposed_call() -> None:
     registry, done = refund_tool()
-    person = Person()
-    with pytest.raises(Asked):
-        await refund(registry, person)
+    _, _, run = await run_of(registry, refund())
+    [question] = run.interrupts.values()
+    assert question.id == "act/refund"
+    assert question.kind == "approval"
+    assert question.payload == {"tool": "refund", "arguments": {"order": "o1", "amount": 10}}
+    assert question.schema == {
+        "type": "object",
+        "properties": {"order": {"type": "string"}, "amount": {"type": "integer", "default": 10}},
+        "additionalProperties": False,
+    }
     assert done == []
-    assert person.questions == [
-        {
-            "kind": "approval",
-            "question": "Run refund?",
-            "payload": {"tool": "refund", "arguments": {"order": "o1", "amount": 10}},
-            "schema": {
-                "type": "object",
-                "properties": {"order": {"type": "string"}, "amount": {"type": "integer", "default": 10}},
-                "additionalProperties": False,
-            },
-        }
-    ]
 
 
 async def test_a_checker_of_another_tool_is_no_consent() -> None:
-    registry, _ = refund_tool(Checkers(other=lambda **_: Verdict(True)))
-    with pytest.raises(Asked):
-        await refund(registry, Person())
+    registry, _ = refund_tool(bus=bus_with(lambda **_: True, gate="tool:other"))
+    _, _, run = await run_of(registry, refund())
+    assert run.state == "suspended"
 
 
 @pytest.mark.parametrize("answer", [True, {"approved": True}, {"approved": True, "comment": "fine"}])
-async def test_an_approved_call_runs_as_proposed_d31(answer) -> None:
+async def test_an_approved_call_runs_once_as_proposed_d31(answer) -> None:
     registry, done = refund_tool()
-    assert (await refund(registry, Person(answer), amount=5)).output == "refunded 5"
+    assert (await answered(registry, refund(amount=5), answer)).output == "refunded 5"
     assert done == [("o1", 5)]
 
 
@@ -427,7 +443,7 @@ async def test_an_approved_call_runs_as_proposed_d31(answer) -> None:
 )
 async def test_anything_but_a_clear_yes_does_not_run_the_tool_d31(answer) -> None:
     registry, done = refund_tool()
-    result = await refund(registry, Person(answer))
+    result = await answered(registry, refund(), answer)
     assert not result.ok
     assert result.error.startswith("operation not approved")
     assert done == []
@@ -435,20 +451,20 @@ async def test_anything_but_a_clear_yes_does_not_run_the_tool_d31(answer) -> Non
 
 async def test_the_reason_of_a_rejection_reaches_the_model_d43() -> None:
     registry, _ = refund_tool()
-    answer = json.loads(json.dumps({"approved": False, "comment": "too costly"}))
-    assert (await refund(registry, Person(answer))).error == "operation not approved: too costly"
+    result = await answered(registry, refund(), {"approved": False, "comment": "too costly"})
+    assert result.error == "operation not approved: too costly"
 
 
 async def test_edited_fields_go_over_the_arguments_with_their_types() -> None:
     registry, done = refund_tool()
-    await refund(registry, Person({"approved": True, "amount": 3, "comment": "less"}), amount=5)
+    await answered(registry, refund(amount=5), {"approved": True, "amount": 3, "comment": "less"})
     assert done == [("o1", 3)]
 
 
 @pytest.mark.parametrize("edit", [{"amount": "lots"}, {"amount": None}, {"unknown": 1}])
 async def test_an_edit_that_does_not_fit_fails_and_does_not_run_the_tool(edit) -> None:
     registry, done = refund_tool()
-    result = await refund(registry, Person({"approved": True, **edit}))
+    result = await answered(registry, refund(), {"approved": True, **edit})
     assert not result.ok
     assert "the edited arguments do not fit" in result.error
     assert done == []
@@ -458,20 +474,23 @@ async def test_a_parameter_called_comment_is_not_filled_from_the_approvers_comme
     def post(comment: str):
         return comment
 
-    person = Person({"approved": True, "comment": "go ahead"})
-    result = await call(post, {"comment": "hello"}, ctx=person, side_effect="write")
+    registry = ToolRegistry().function(post, side_effect="write")
+    call = ToolCall("post", {"comment": "hello"})
+    _, _, run = await run_of(registry, call)
+    [question] = run.interrupts.values()
+    assert question.schema["properties"] == {}
+    result = await answered(registry, call, {"approved": True, "comment": "go ahead"})
     assert result.output == "hello"
-    assert person.questions[0]["schema"]["properties"] == {}
 
 
 async def test_arguments_that_do_not_fit_fail_before_anyone_is_asked() -> None:
-    registry, _ = refund_tool(Checkers(refund=never))
-    assert "do not fit" in (await refund(registry, amount="lots")).error
+    registry, _ = refund_tool(bus=bus_with(never))
+    assert "do not fit" in (await registry.dispatch(refund(amount="lots"))).error
 
 
 async def test_outside_of_a_run_and_without_a_checker_a_write_tool_fails_and_says_what_is_missing() -> None:
-    registry, done = refund_tool()
-    result = await refund(registry)
+    registry, done = refund_tool(bus=Bus())
+    result = await registry.dispatch(refund())
     assert "not approved" in result.error
     assert "register a checker for 'tool:refund'" in result.error
     assert done == []
@@ -482,14 +501,14 @@ async def test_a_read_tool_needs_no_consent() -> None:
 
 
 async def test_a_registry_can_be_told_that_write_tools_need_no_consent() -> None:
-    registry, _ = refund_tool(Checkers(refund=never), write_needs_approval=False)
-    assert (await refund(registry)).ok
+    registry, _ = refund_tool(bus=bus_with(never), write_needs_approval=False)
+    assert (await registry.dispatch(refund())).ok
 
 
-async def test_waiting_for_consent_does_not_count_as_time_of_the_call() -> None:
-    class Slow(Person):
-        async def interrupt(self, *_, **__):
-            await asyncio.sleep(0.1)
-            return True
+async def test_waiting_for_a_checker_does_not_count_as_time_of_the_call() -> None:
+    async def slow(**_):
+        await asyncio.sleep(0.1)
 
-    assert (await call(lambda: 1, ctx=Slow(), side_effect="write", timeout=0.02)).ok
+    registry = ToolRegistry(bus=bus_with(slow, gate="tool:act"))
+    registry.function(lambda: 1, name="act", side_effect="write", timeout=0.02)
+    assert (await registry.dispatch(ToolCall("act"))).ok

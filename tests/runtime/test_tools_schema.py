@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from playground.kernel.types import ToolCall
+from playground.kernel import ToolCall
 from playground.runtime.tools import ToolRegistry, ToolSpec
 
 if TYPE_CHECKING:
