@@ -279,9 +279,13 @@ class _Tool:
         Raises:
             _Refused: when the arguments could not be read or do not fit.
         """
-        if problem := _broken(call):
+        arguments: object = call.arguments
+        problem = call.problem
+        if not problem and not isinstance(arguments, dict):
+            problem = f"they are a {type(arguments).__name__}: {arguments!r}"
+        if problem:
             raise _Refused(
-                f"{self.spec.name!r} was not called, its arguments cannot be read: {problem}; "
+                f"{self.spec.name!r} was not called, its arguments cannot be read: {_clean(problem)}; "
                 "send one JSON object"
             )
         return self._read(call.arguments, "was not called, its arguments do not fit")
@@ -348,7 +352,7 @@ class _Tool:
             if not limit.expired():
                 raise
             raise _TimedOut(
-                f"{self.spec.name!r} took longer than {self.spec.timeout:g} s and was stopped"
+                f"{self.spec.name!r} took longer than {self.spec.timeout:g} s and was given up"
             ) from None
 
 
@@ -356,25 +360,25 @@ class _Calling(NamedTuple):
     """How a function wants its arguments."""
 
     function: Callable[..., object]
-    context: str | None
+    contexts: tuple[str, ...]
     takes_all: str | None
     positional: tuple[str, ...]
 
     @classmethod
     def of(cls, spec: ToolSpec) -> _Calling:
         parameters = parameters_of(spec.func, spec.name)
-        context = next((p.name for p in parameters if is_context(p)), None)
-        data = [p.name for p in parameters if p.name != context]
+        contexts = tuple(p.name for p in parameters if is_context(p))
+        data = [p.name for p in parameters if p.name not in contexts]
         properties = (spec.parameters or {}).get("properties")
         known: Iterable[str] = properties if isinstance(properties, dict) else ()
         takes_all = data[0] if len(data) == 1 and data[0] in _TAKES_ALL.difference(known) else None
         positional = tuple(p.name for p in parameters if p.kind is p.POSITIONAL_ONLY)
-        return cls(spec.func, context, takes_all, positional)
+        return cls(spec.func, contexts, takes_all, positional)
 
     def __call__(self, arguments: dict[str, object], ctx: NodeContext | None) -> object:
         named: dict[str, object] = {self.takes_all: arguments} if self.takes_all else dict(arguments)
-        if self.context is not None:
-            named[self.context] = ctx
+        for name in self.contexts:
+            named[name] = ctx
         first = [named.pop(name) for name in self.positional if name in named]
         return self.function(*first, **named)
 
@@ -408,16 +412,6 @@ async def _in_thread(call: Callable[[], object]) -> object:
     if failure is not None:
         raise failure
     return output
-
-
-def _broken(call: ToolCall) -> str:
-    """What is wrong with arguments that are no JSON object, with the beginning of what was sent, or ""."""
-    arguments: object = call.arguments
-    problem = call.problem or str(getattr(arguments, "problem", ""))
-    if not problem and not isinstance(arguments, dict):
-        problem = f"they are a {type(arguments).__name__}: {arguments!r}"
-    raw = str(getattr(arguments, "raw", ""))
-    return f"{shorten(problem)}: {shorten(raw)}" if problem and raw else shorten(problem)
 
 
 def _edits(answer: JsonValue) -> JsonObject:

@@ -7,6 +7,7 @@ import json
 import math
 import threading
 from contextvars import ContextVar
+from functools import partial
 
 import pytest
 from pydantic import BaseModel
@@ -16,6 +17,7 @@ from playground.kernel import (
     Bus,
     FnBody,
     Node,
+    NodeContext,
     Outcome,
     Plan,
     Run,
@@ -24,6 +26,7 @@ from playground.kernel import (
     ToolCall,
     ToolResult,
 )
+from playground.runtime.llm import read_arguments
 from playground.runtime.tools import ToolRegistry, ToolSpec
 
 
@@ -126,31 +129,25 @@ async def test_every_misfit_is_named_with_its_place_and_many_are_counted() -> No
     assert "and 4 more" in result.error
 
 
-class BrokenArguments(dict):
-    """As a model client marks arguments that it could not read."""
+def written(text: str) -> ToolCall:
+    """A call with the arguments that a model wrote."""
+    arguments, problem = read_arguments(text)
+    return ToolCall("tool", arguments, problem=problem)
 
-    def __init__(self, raw: str, problem: str) -> None:
-        self.raw, self.problem = raw, problem
 
-
-@pytest.mark.parametrize("raw", ['{"a":', "null", "[1]", '"x"', '{"a":1}{"a":2}'])
-async def test_broken_arguments_never_call_the_function_d32(raw: str) -> None:
-    result = await call(never, BrokenArguments(raw + " " * 500, "this is not one JSON object"))
+@pytest.mark.parametrize("text", ['{"a":', "null", "[1]", '"x"', '{"a":1}{"a":2}'])
+async def test_arguments_that_cannot_be_read_never_call_the_function_d32(text: str) -> None:
+    registry = ToolRegistry().function(lambda a=0: never(), name="tool")
+    result = await registry.dispatch(written(text + " " * 5_000))
     assert not result.ok
-    assert "'tool'" in result.error
-    assert "not one JSON object" in result.error
-    assert raw in result.error
+    assert "'tool' was not called, its arguments cannot be read" in result.error
+    assert text in result.error
     assert len(result.error) < 500
 
 
-async def test_a_call_marked_as_unreadable_never_calls_the_function() -> None:
-    registry = ToolRegistry().function(never, name="tool")
-    result = await registry.dispatch(ToolCall("tool", {}, "", "it was cut off"))
-    assert "its arguments cannot be read: it was cut off" in result.error
-
-
 async def test_no_arguments_are_a_normal_call_of_a_tool_without_parameters_d32() -> None:
-    assert (await call(lambda: "done", {})).output == "done"
+    registry = ToolRegistry().function(lambda: "done", name="tool")
+    assert (await registry.dispatch(written(""))).output == "done"
 
 
 @pytest.mark.parametrize("arguments", [[1], "x", 7])
@@ -170,15 +167,15 @@ async def test_sync_and_async_functions_give_their_output() -> None:
     assert await call(later, {"x": 1}) == ToolResult.success(2, "call-1")
 
 
-async def test_the_context_is_handed_to_whoever_asks_for_it() -> None:
+async def test_the_context_is_handed_to_every_parameter_that_asks_for_it() -> None:
     marker = object()
     seen = []
 
-    def tool(x, ctx):
-        seen.append(ctx)
+    def tool(run: NodeContext, x, /, ctx=None):
+        seen.append((run, x, ctx))
 
     await call(tool, {"x": 1}, ctx=marker)
-    assert seen == [marker]
+    assert seen == [(marker, 1, marker)]
 
 
 async def test_an_exception_is_a_failed_result_with_type_and_text() -> None:
@@ -224,7 +221,7 @@ async def test_a_call_that_takes_too_long_is_stopped_and_says_so(blocking: bool)
 
     result = await call(release.wait if blocking else hang, blocking=blocking, timeout=0.05)
     release.set()
-    assert result.error == "'tool' took longer than 0.05 s and was stopped"
+    assert result.error == "'tool' took longer than 0.05 s and was given up"
 
 
 async def test_a_timeout_of_the_tools_own_is_told_apart_from_the_limit() -> None:
@@ -481,6 +478,28 @@ async def test_a_parameter_called_comment_is_not_filled_from_the_approvers_comme
     assert question.schema["properties"] == {}
     result = await answered(registry, call, {"approved": True, "comment": "go ahead"})
     assert result.output == "hello"
+
+
+async def test_each_of_two_gated_calls_of_one_turn_gets_its_own_answer_d31() -> None:
+    done = []
+    registry = ToolRegistry()
+    for name in ("pay", "ship"):
+        registry.function(partial(done.append, name), name=name, side_effect="write")
+    registry.function(lambda: done.append("look"), name="look")
+
+    async def turn(_, ctx: NodeContext):
+        calls = await ctx.together(*(ctx.call_tool(name) for name in ("pay", "look", "ship")))
+        return Outcome.ok([result.error for result in calls])
+
+    plan = Plan()
+    plan.add(Node("turn", FnBody(turn)))
+    scheduler = Scheduler(tools=registry)
+    run = await scheduler.run(plan)
+    assert set(run.interrupts) == {"turn/pay", "turn/ship"}
+    answers = {"turn/pay": {"approved": False, "comment": "too costly"}, "turn/ship": {"approved": True}}
+    run = await scheduler.resume(plan, run.run_id, answers)
+    assert run.final_output == ["operation not approved: too costly", "", ""]
+    assert done == ["look", "ship"]
 
 
 async def test_arguments_that_do_not_fit_fail_before_anyone_is_asked() -> None:
