@@ -17,9 +17,7 @@ of stderr; the next call opens a new one.
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import inspect
-import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -47,8 +45,6 @@ START_TIMEOUT = 15.0
 _NAME_LENGTH = 64
 _PAGES = 100
 _TO_CLOSE = 1.8
-
-_log = logging.getLogger(__name__)
 
 
 class MCPServerError(RuntimeError):
@@ -201,7 +197,7 @@ class _Client:
         raise NotImplementedError
 
     async def __aenter__(self) -> Self:
-        _require_sdk()
+        await asyncio.to_thread(_load_sdk)  # the first time it takes a second, for which no one should wait
         self._open = True
         try:
             await self._connected()
@@ -385,9 +381,13 @@ class _Connection:
         self._owner.cancel()
 
 
-def _require_sdk() -> None:
-    if importlib.util.find_spec("mcp") is None:
-        raise ImportError("a client of MCP servers needs the extra `mcp`: install agent-playground[mcp]")
+def _load_sdk() -> None:
+    try:
+        import mcp  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            "a client of MCP servers needs the extra `mcp`: install agent-playground[mcp]"
+        ) from error
 
 
 def _page(cursor: str | None, client: Client) -> Awaitable[ListToolsResult]:
@@ -439,6 +439,7 @@ class StdioMCPClient(_Client):
         call_timeout: seconds that one call may take; it is then cancelled.
 
     Raises:
+        ValueError: when there is no command.
         MCPServerError: on opening, when there is no such program, when it ends
             (with its exit code and the last of its stderr), or does not answer in time.
         ImportError: on opening, when the extra `mcp` is not installed.
@@ -457,6 +458,8 @@ class StdioMCPClient(_Client):
     ) -> None:
         program = [command] if isinstance(command, str) else [*command]
         self._command = [*program, *args]
+        if not self._command:
+            raise ValueError("a server in a child process needs a command: give the program that starts it")
         called = name or " ".join(Path(part).name for part in self._command[:2])
         super().__init__(called, start_timeout, call_timeout)
         self._env = dict(env or {})

@@ -190,7 +190,9 @@ class _Messages:
         if line.cut and not answered:
             answered = set(self._unanswered)  # its id is in the part that was not kept
         self._unanswered -= answered
-        self._replacements += [_error(request, INTERNAL_ERROR, complaint) for request in answered]
+        self._replacements += [
+            _error(request, INTERNAL_ERROR, complaint) for request in sorted(answered, key=str)
+        ]
         if not answered and line.text.strip():
             self._warn(line)
 
