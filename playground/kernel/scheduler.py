@@ -682,9 +682,12 @@ class Driver:
         """
         run = self.run
         if outcome.suspend is not None:
-            data = addressed(outcome.suspend, self, key, NodeContext(self, key).path)
-            self._fact("interrupted", {**data, "call": "", "wave": run.wave.number})
-            self._park(key, [run.interrupts[cast("str", data["id"])]])
+            asked = run.activations[key].asks.get("")
+            if asked not in run.interrupts:
+                data = addressed(outcome.suspend, self, key, NodeContext(self, key).path)
+                self._fact("interrupted", {**data, "call": "", "wave": run.wave.number})
+                asked = cast("str", data["id"])
+            self._park(key, [run.interrupts[asked]])
             return
         limit = self.scheduler.max_bytes
         found: dict[str, JsonValue] = {

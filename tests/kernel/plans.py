@@ -1,0 +1,209 @@
+"""Random plans whose runs are deterministic: the material of the law tests."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from hypothesis import strategies as st
+
+from playground.kernel import (
+    CheckpointStore,
+    Event,
+    EventLog,
+    FnBody,
+    Goto,
+    InMemoryEventLog,
+    InMemoryStore,
+    JsonValue,
+    Node,
+    NodeContext,
+    Outcome,
+    Plan,
+    RetryPolicy,
+    Run,
+    RunState,
+    Scheduler,
+    Send,
+    SubPlanBody,
+    ToolCall,
+    ToolResult,
+    add,
+    append,
+    last,
+    merge,
+)
+
+KINDS = (
+    *("plain", "plain", "merge", "loop", "jump", "rejoin", "fan"),
+    *("ask", "asks", "flaky", "fail", "tool", "child"),
+)
+
+
+@dataclass
+class Ledger:
+    """What bodies did in the world: the effects that must not be repeated."""
+
+    returned: Counter[tuple[str, str, int]] = field(default_factory=Counter)
+    tool_calls: Counter[str] = field(default_factory=Counter)
+
+
+class Tools:
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+
+    async def dispatch(self, call: ToolCall, ctx: object = None) -> ToolResult:
+        self.ledger.tool_calls[call.call_id] += 1
+        return ToolResult.success(f"{call.name} of {call.arguments['x']}", call.call_id)
+
+
+@dataclass(frozen=True)
+class NodeSpec:
+    kind: str
+    join: str
+    terminal: bool
+
+
+@dataclass(frozen=True)
+class PlanSpec:
+    nodes: tuple[NodeSpec, ...]
+    edges: tuple[tuple[int, int, str], ...]
+    child: PlanSpec | None = None
+
+
+@st.composite
+def plan_specs(draw: st.DrawFn, depth: int = 1, size: int = 6) -> PlanSpec:
+    count = draw(st.integers(1, size))
+    kinds = st.sampled_from(KINDS if depth else KINDS[:-1])
+    joins = st.sampled_from(["all", "all", "any", "most"])
+    nodes = tuple(NodeSpec(draw(kinds), draw(joins), draw(st.booleans())) for _ in range(count))
+    edges = tuple(
+        (source, target, draw(st.sampled_from(["always", "always", "even", "odd", "never"])))
+        for target in range(1, count)
+        for source in sorted(draw(st.sets(st.integers(0, target - 1), max_size=3)))
+    )
+    nested = any(node.kind == "child" for node in nodes)
+    return PlanSpec(nodes, edges, draw(plan_specs(depth=depth - 1, size=3)) if nested else None)
+
+
+CONDITIONS = {
+    "always": None,
+    "even": lambda s: s["n"] % 2 == 0,
+    "odd": lambda s: s["n"] % 2 == 1,
+    "never": lambda s: False,
+}
+
+
+def build(spec: PlanSpec, ledger: Ledger) -> Plan:
+    """The plan of a spec, with bodies that keep the ledger."""
+    plan = Plan(channels={"log": append(), "n": add(0), "m": merge(), "last": last()})
+    child = build(spec.child, ledger) if spec.child else None
+    for index, node in enumerate(spec.nodes):
+        nested = node.kind == "child" and child is not None
+        plan.add(
+            Node(
+                f"n{index}",
+                SubPlanBody(child) if nested else FnBody(_body(index, node.kind, len(spec.nodes), ledger)),
+                join=(lambda done, live: 2 * done >= live) if node.join == "most" else node.join,
+                terminal=node.terminal,
+                retry=RetryPolicy(3, 0) if node.kind == "flaky" else None,
+            )
+        )
+
+    def work(value: JsonValue, ctx: NodeContext) -> Outcome:
+        return _returns(ledger, ctx, Outcome.ok(value, log=[["work", value]]))
+
+    plan.add(Node("work", FnBody(work), template=True), Node("gather", FnBody(lambda value: value)))
+    plan.edge("work", "gather")
+    for source, target, when in spec.edges:
+        plan.edge(f"n{source}", f"n{target}", CONDITIONS[when])
+    plan.entry = ("n0",)
+    return plan
+
+
+def _returns(ledger: Ledger, ctx: NodeContext, outcome: Outcome) -> Outcome:
+    ledger.returned[(ctx.run_id, ctx.node_id, ctx.run.state_of(ctx.node_id).activation)] += 1
+    return outcome
+
+
+def _body(index: int, kind: str, count: int, ledger: Ledger):
+    name = f"n{index}"
+
+    async def run(value: JsonValue, ctx: NodeContext) -> Outcome:
+        times = ctx.run.state_of(ctx.node_id).activation
+        seen = [name, value if not isinstance(value, dict | list) else len(value)]
+        outcome = Outcome.ok(f"{name}.{times}", log=[seen], n=1)
+        if kind == "merge":
+            outcome = Outcome.ok({"of": name}, m={name: times}, n=1)
+        elif kind == "loop" and times < 3:
+            outcome = Outcome(f"{name}.{times}", {"log": [seen], "n": 1}, Goto(name, payload=times))
+        elif kind == "jump" and times < 2:
+            outcome = Outcome(name, {"log": [seen]}, Goto(f"n{(index + 2) % count}", payload=[name]))
+        elif kind == "rejoin" and times < 2:
+            outcome = Outcome(name, {"log": [seen]}, Goto.rejoin(name))
+        elif kind == "fan" and times < 2:
+            outcome = Outcome(name, {}, [Send("work", i) for i in range(ctx.shared["n"] % 3)])
+        elif kind == "ask":
+            if not ctx.resumed:
+                return Outcome.park("approval", {"of": name}, f"{name}?")
+            outcome = Outcome.ok(ctx.resume_value, log=[seen], n=1)
+        elif kind == "asks":
+            first = await ctx.interrupt("input", f"{name} first?")
+            outcome = Outcome.ok([first, await ctx.interrupt("input", f"{name} second?")], n=2)
+        elif kind == "flaky" and ctx.attempt % 2:
+            raise RuntimeError("flaky")
+        elif kind == "fail" and times == 1 and ctx.shared["n"] % 4 == 3:
+            raise RuntimeError("broken")
+        elif kind == "tool":
+            results = await ctx.together(*[ctx.call_tool("t", {"x": x}) for x in (name, name, 3)])
+            outcome = Outcome.ok([result.output for result in results], log=[seen])
+        return _returns(ledger, ctx, outcome)
+
+    return run
+
+
+class World:
+    """A plan with the log and the ledger of its runs; a new one is a new process."""
+
+    def __init__(
+        self,
+        spec: PlanSpec,
+        *,
+        log: EventLog | None = None,
+        store: CheckpointStore | None = None,
+        ledger: Ledger | None = None,
+        **options: object,
+    ) -> None:
+        self.ledger = ledger or Ledger()
+        self.plan = build(spec, self.ledger)
+        self.log = log if log is not None else InMemoryEventLog()
+        self.scheduler = Scheduler(
+            eventlog=self.log,
+            store=store if store is not None else InMemoryStore(),
+            tools=Tools(self.ledger),
+            clock=lambda: 1.0,
+            max_waves=30,
+            **options,
+        )
+
+    async def begin(self, run_id: str = "r") -> Run:
+        return await self.scheduler.run(self.plan, task="go", run_id=run_id)
+
+    async def finish(self, run: Run) -> Run:
+        """Answer whatever is asked, one question at a time, until the run has ended."""
+        while run.state is RunState.SUSPENDED:
+            first = min(run.interrupts)
+            run = await self.scheduler.resume(self.plan, run.run_id, {first: f"answer to {first}"})
+        return run
+
+
+def essence(run: Run) -> dict[str, object]:
+    """All of a run that its events determine."""
+    return run.snapshot()
+
+
+async def logged(events: list[Event]) -> InMemoryEventLog:
+    """A log that holds just these events."""
+    log = InMemoryEventLog()
+    await log.append_many(events)
+    return log
