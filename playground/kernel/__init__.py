@@ -2,7 +2,7 @@
 
 Standard library only.  It knows no model, no tool, no web and no mode.  Read it
 in this order: values, types, command, channels, readiness, graph, run, body,
-eventlog, bus, ports, breakpoints, scheduler, replay.
+eventlog, bus, ports, breakpoints, tree, driver, scheduler, replay.
 """
 
 from playground.kernel.body import (

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from playground.kernel.values import FrozenDict, FrozenList, JsonValue, freeze
+from playground.kernel.values import FrozenDict, FrozenList, JsonObject, JsonValue, freeze
 
 Reducer: TypeAlias = Callable[[JsonValue, JsonValue], JsonValue]
 
@@ -48,7 +48,8 @@ def _merge(old: JsonValue, new: JsonValue) -> JsonValue:
     return {**old, **new} if isinstance(old, dict) else dict(new)
 
 
-_NAMES: dict[Reducer, str] = {_last: "last", _append: "append", _add: "add", _merge: "merge"}
+_PLAIN = frozenset((_append, _add, _merge))
+"""Reducers whose identity leaves a value of their own type as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ class Channel:
         allow_multi: whether several nodes may write it in one wave.
         empty: the reducer's identity, from which a wave's writes are folded first.
         dtype: if given, a write of another type fails the node that made it.
+        name: the reducer's name, that of the function by default.
     """
 
     init: JsonValue
@@ -68,15 +70,15 @@ class Channel:
     allow_multi: bool = True
     empty: JsonValue = None
     dtype: type | None = None
+    name: str = ""
 
-    @property
-    def name(self) -> str:
-        """The reducer's name: last, append, add, merge, or the function's own."""
-        return _NAMES.get(self.reducer) or str(getattr(self.reducer, "__name__", "custom"))
+    def __post_init__(self) -> None:
+        if not self.name:
+            object.__setattr__(self, "name", str(getattr(self.reducer, "__name__", "custom")).lstrip("_"))
 
     def initial(self) -> JsonValue:
         """The value a new run starts with: checked, and shared with nobody."""
-        return self.own(freeze(self.init, f"initial value of a channel of kind {self.name}"))
+        return self.own(freeze(self.init, "initial value of a channel of kind ", self.name))
 
     def own(self, value: JsonValue) -> JsonValue:
         """`value` as this run may keep it: append and merge channels grow in place, so they need their own."""
@@ -88,7 +90,7 @@ class Channel:
 
     def fold(self, old: JsonValue, new: JsonValue) -> JsonValue:
         """`old` with `new` merged in; neither is changed."""
-        return freeze(self.reducer(old, new), f"result of the {self.name} reducer", limit=1 << 40)
+        return freeze(self.reducer(old, new), "result of the reducer ", self.name, limit=1 << 40)
 
     def fold_into(self, old: JsonValue, new: JsonValue) -> JsonValue:
         """`fold`, but an own list or dict grows in place: a wave costs what it adds, not what is there."""
@@ -102,8 +104,8 @@ class Channel:
 
     def lift(self, value: JsonValue) -> JsonValue:
         """One write as a wave delta, folded from the identity."""
-        if self.reducer is _last or type(value) is type(self.empty):
-            return value if self.reducer in _NAMES else self.fold(self.empty, value)
+        if self.reducer is _last or (type(value) is type(self.empty) and self.reducer in _PLAIN):
+            return value
         return self.fold(self.empty, value)
 
 
@@ -177,17 +179,24 @@ class WaveWrites:
 
     def __init__(self, channels: Mapping[str, Channel]) -> None:
         self._channels = channels
-        self._writes: list[Write] = []
+        self._by_channel: dict[str, list[Write]] = {}
 
     def buffer(self, key: str, value: JsonValue, writer: str, *, reset: bool = False) -> None:
         """Take one write.
 
         Raises:
-            KeyError: nobody declared the channel.
-            TypeError: the value is not of the channel's `dtype`.
+            KeyError, TypeError: see `check_write`.
         """
         check_write(self._channels.get(key), key, value, writer, self._channels)
-        self._writes.append(Write(key, value, writer, reset))
+        self.take(Write(key, value, writer, reset))
+
+    def take(self, write: Write) -> None:
+        """Take one write that has been checked."""
+        found = self._by_channel.get(write.key)
+        if found is None:
+            self._by_channel[write.key] = [write]
+        else:
+            found.append(write)
 
     def check_ambiguous(self) -> None:
         """Refuse writes whose order would matter.
@@ -195,12 +204,7 @@ class WaveWrites:
         Raises:
             AmbiguousWrite: naming the channel and its writers.
         """
-        if len(self._writes) < 2:
-            return
-        by_channel: dict[str, list[Write]] = {}
-        for write in self._writes:
-            by_channel.setdefault(write.key, []).append(write)
-        for key, writes in by_channel.items():
+        for key, writes in self._by_channel.items():
             if len(writes) > 1 and (
                 not self._channels[key].allow_multi or any(write.reset for write in writes)
             ):
@@ -211,33 +215,38 @@ class WaveWrites:
                 )
 
     def drain(self) -> list[Write]:
-        """The writes taken so far, in order; the buffer is empty afterwards."""
-        writes, self._writes = self._writes, []
+        """The writes taken so far, channel by channel; the buffer is empty afterwards."""
+        writes = [write for found in self._by_channel.values() for write in found]
+        self._by_channel.clear()
         return writes
 
+    def folded(self) -> JsonObject:
+        """The writes as one wave delta: `delta`, `writers` and `reducers` by channel, and `reset` if there is one.
 
-def wave_delta(
-    writes: list[Write], channels: Mapping[str, Channel]
-) -> tuple[dict[str, JsonValue], dict[str, JsonValue], dict[str, JsonValue]]:
-    """A wave's writes folded into one delta per channel.
-
-    Returns:
-        The deltas, the resets, and who wrote each channel, all by channel name.
-    """
-    delta: dict[str, JsonValue] = {}
-    resets: dict[str, JsonValue] = {}
-    writers: dict[str, list[JsonValue]] = {}
-    shared: set[str] = set()
-    for key, value, writer, reset in writes:
-        channel = channels[key]
-        if reset:
-            resets[key] = value
-        elif key not in delta:
-            delta[key] = channel.lift(value)
-        else:
-            if key not in shared:
-                shared.add(key)
-                delta[key] = channel.own(delta[key])
-            delta[key] = channel.fold_into(delta[key], channel.lift(value))
-        writers.setdefault(key, []).append(writer)
-    return delta, resets, {key: FrozenList(names) for key, names in writers.items()}
+        Raises:
+            TypeError, NotJson: a reducer cannot fold what it was given.
+        """
+        delta: JsonObject = {}
+        resets: JsonObject = {}
+        for key, writes in self._by_channel.items():
+            channel = self._channels[key]
+            first = writes[0]
+            if first.reset:
+                resets[key] = first.value
+                continue
+            value = channel.lift(first.value)
+            if len(writes) > 1:
+                value = channel.own(value)
+                for write in writes[1:]:
+                    value = channel.fold_into(value, channel.lift(write.value))
+            delta[key] = value
+        found: JsonObject = {
+            "delta": FrozenDict(delta),
+            "writers": FrozenDict(
+                {key: FrozenList([w.writer for w in writes]) for key, writes in self._by_channel.items()}
+            ),
+            "reducers": FrozenDict({key: self._channels[key].name for key in self._by_channel}),
+        }
+        if resets:
+            found["reset"] = FrozenDict(resets)
+        return found

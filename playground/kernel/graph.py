@@ -8,7 +8,7 @@ function in `readiness`, and `Plan.ready` and `Plan.explain` are its doors.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from playground.kernel import readiness
@@ -97,7 +97,6 @@ class Shape:
     templates: frozenset[str]
 
 
-@dataclass(slots=True)
 class Plan:
     """Nodes, edges, channels and entries; built by chained calls, then validated.
 
@@ -105,14 +104,29 @@ class Plan:
     `open_channels`, a write to an undeclared key declares a `last` channel.
     """
 
-    channels: dict[str, Channel] = field(default_factory=dict)
-    entry: tuple[str, ...] = ()
-    open_channels: bool = False
-    _nodes: dict[str, Node] = field(default_factory=dict, init=False)
-    _edges: list[Edge] = field(default_factory=list, init=False)
-    _shape: tuple[tuple[int, int, tuple[str, ...]], Shape] | None = field(
-        default=None, init=False, repr=False, compare=False
-    )
+    def __init__(
+        self,
+        channels: dict[str, Channel] | None = None,
+        entry: Iterable[str] = (),
+        *,
+        open_channels: bool = False,
+    ) -> None:
+        self.channels: dict[str, Channel] = channels if channels is not None else {}
+        self.open_channels = open_channels
+        self._nodes: dict[str, Node] = {}
+        self._edges: list[Edge] = []
+        self._entry = tuple(entry)
+        self._shape: Shape | None = None
+
+    @property
+    def entry(self) -> tuple[str, ...]:
+        """The nodes declared as entries; none: those without incoming edges."""
+        return self._entry
+
+    @entry.setter
+    def entry(self, names: Iterable[str]) -> None:
+        self._entry = tuple(names)
+        self._shape = None
 
     def add(self, *nodes: Node) -> Plan:
         """Add nodes; their order is the order in which a wave's results are folded.
@@ -126,11 +140,13 @@ class Plan:
             if node.id in self._nodes:
                 raise ValueError(f"duplicate node id {node.id!r}: give each node a name of its own")
             self._nodes[node.id] = node
+        self._shape = None
         return self
 
     def edge(self, source: str, target: str, when: EdgePredicate | None = None) -> Plan:
         """Draw an edge, live always or while `when(state)` is true."""
         self._edges.append(Edge(source, target, when))
+        self._shape = None
         return self
 
     def validate(self) -> Plan:
@@ -146,7 +162,7 @@ class Plan:
                         f"edge {edge.source!r} -> {edge.target!r}: its {end} does not exist; "
                         f"known nodes: {', '.join(self._nodes) or 'none'}"
                     )
-        for name in self.entry:
+        for name in self._entry:
             if name not in self._nodes:
                 raise ValueError(
                     f"entry node {name!r} does not exist; known nodes: {', '.join(self._nodes) or 'none'}"
@@ -186,16 +202,15 @@ class Plan:
     @property
     def shape(self) -> Shape:
         """The plan's structure, read once and again only after a change."""
-        stamp = (len(self._nodes), len(self._edges), self.entry)
-        if self._shape is None or self._shape[0] != stamp:
-            self._shape = stamp, self._read_shape()
-        return self._shape[1]
+        if self._shape is None:
+            self._shape = self._read_shape()
+        return self._shape
 
     def _read_shape(self) -> Shape:
         incoming = _by_end(self._nodes, self._edges, "target")
         outgoing = _by_end(self._nodes, self._edges, "source")
         templates = frozenset(key for key, node in self._nodes.items() if node.template)
-        entries = self.entry or [key for key in self._nodes if not incoming[key] and key not in templates]
+        entries = self._entry or [key for key in self._nodes if not incoming[key] and key not in templates]
         marked = tuple(key for key, node in self._nodes.items() if node.terminal)
         return Shape(
             order={key: index for index, key in enumerate(self._nodes)},

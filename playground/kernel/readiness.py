@@ -17,7 +17,7 @@ The rule for a pending node that no command has released:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from playground.kernel.types import NodeStatus
@@ -98,6 +98,9 @@ class Reason(NamedTuple):
         return sentence.format(nodes=names, done=self.done, live=self.live)
 
 
+_ENTRY, _RUNNING, _RAN = Reason("entry"), Reason("running"), Reason("ran")
+
+
 def ready_keys(plan: Plan, run: Run, *, empty_fanout: bool = False) -> list[str]:
     """The keys of all nodes and instances that can run now, in plan order, instances in theirs."""
     return [
@@ -116,23 +119,27 @@ def keys_in_order(plan: Plan, run: Run) -> Iterator[str]:
 
 def verdict(plan: Plan, run: Run, key: str, *, empty_fanout: bool = False) -> Reason:
     """Whether `key` can run now, and why or why not."""
-    status = run.status_of(key)
-    if status is not NodeStatus.PENDING:
-        return Reason("running" if status is NodeStatus.RUNNING else "ran")
-    parked = run.parked_on(key)
-    if parked:
-        return Reason("parked", parked)
+    state = run.node_states.get(key)
+    if state is not None and state.status is not NodeStatus.PENDING:
+        return _RUNNING if state.status is NodeStatus.RUNNING else _RAN
+    if run.interrupts:
+        parked = run.parked_on(key)
+        if parked:
+            return Reason("parked", parked)
     released = run.activated.get(key)
     if released is not None:
         return released
     if "#" in key:
-        return Reason("send")
+        return Reason("send", (run.senders[key],))
     shape = plan.shape
-    edges = shape.incoming.get(key, ())
-    if key in shape.entries and (not edges or not run.has_run(key)):
-        return Reason("entry")
+    edges = shape.incoming[key]
+    has_run = state is not None and state.attempts > 0
+    if key in shape.entries and (not edges or not has_run):
+        return _ENTRY
     if not edges:
-        return Reason("edges") if run.has_run(key) else Reason("not_commanded")
+        return Reason("edges") if has_run else Reason("not_commanded")
+    if len(edges) == 1 and edges[0].when is None and not empty_fanout and run.is_completed(edges[0].source):
+        return Reason("edges", (edges[0].source,))
     return _by_edges(plan, run, key, edges, empty_fanout)
 
 
@@ -269,3 +276,63 @@ def explain(plan: Plan, run: Run, key: str) -> Reason:
     if status is NodeStatus.PENDING:
         return verdict(plan, run, key)
     return Reason.from_json(run.state_of(key).why)
+
+
+_UNTIL_THE_STATE_CHANGES = frozenset({"dead_edges", "join_short"})
+
+
+class Frontier:
+    """Who may be ready next: `Plan.ready`, kept up to date instead of asked anew.
+
+    A wave costs its nodes' out-edges, not the plan.  What stays in `_candidates`
+    are nodes whose answer can change with the state alone, such as a condition
+    that does not hold yet.
+    """
+
+    def __init__(self, plan: Plan, run: Run) -> None:
+        self._plan = plan
+        self._run = run
+        templates = plan.shape.templates
+        self._open = {
+            key: sum(edge.source not in templates and not run.is_terminal(edge.source) for edge in edges)
+            for key, edges in plan.shape.incoming.items()
+        }
+        self._candidates = set(keys_in_order(plan, run))
+
+    def take(self) -> list[tuple[str, Reason]]:
+        """The ready nodes and why, in plan order."""
+        found = []
+        candidates, self._candidates = self._candidates, set()
+        for key in candidates:
+            reason = verdict(self._plan, self._run, key)
+            if reason.code in READY:
+                found.append((key, reason))
+            elif reason.code in _UNTIL_THE_STATE_CHANGES:
+                self._candidates.add(key)
+        if len(found) > 1:
+            order = self._run.order_of
+            found.sort(key=lambda item: order(item[0]))
+        return found
+
+    def ended(self, keys: Iterable[str]) -> None:
+        """Nodes or instances completed or were skipped."""
+        for source in {key.partition("#")[0]: None for key in keys}:
+            self._count(source, -1)
+
+    def released(self, key: str, *, was_ended: bool) -> None:
+        """A command made a node or an instance pending."""
+        self._candidates.add(key)
+        if was_ended:
+            self._count(key, 1)
+
+    def _count(self, source: str, step: int) -> None:
+        shape = self._plan.shape
+        if source in shape.templates:
+            step = 0
+        for edge in shape.outgoing[source]:
+            if edge.target in shape.templates:
+                continue
+            left = self._open[edge.target] + step
+            self._open[edge.target] = left
+            if left <= 0 or self._plan.nodes[edge.target].join != "all":
+                self._candidates.add(edge.target)

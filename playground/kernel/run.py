@@ -13,19 +13,33 @@ such code decided is in the event.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from playground.kernel.command import END
 from playground.kernel.eventlog import FORMAT, Event, LogError, check_run_id
 from playground.kernel.readiness import Reason
 from playground.kernel.types import ALLOWED_TRANSITIONS, NodeStatus, RunState
-from playground.kernel.values import FrozenDict, FrozenList, JsonObject, JsonValue, freeze
+from playground.kernel.values import (
+    FrozenDict,
+    FrozenList,
+    JsonObject,
+    JsonValue,
+    dict_in,
+    dicts_in,
+    frozen_object,
+    int_in,
+    list_in,
+    text_in,
+    texts_in,
+)
 
 if TYPE_CHECKING:
     from playground.kernel.graph import Plan
+
+NO_LIMIT = 1 << 40
 
 BREAKPOINT = "@breakpoint"
 """Path of the interrupt with which a whole run pauses; no node key gives this path."""
@@ -87,16 +101,17 @@ class Interrupt:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, JsonValue]) -> Interrupt:
-        """The interrupt that an event or a snapshot holds."""
+    def from_json(cls, data: Mapping[str, JsonValue], node_id: str | None = None) -> Interrupt:
+        """The interrupt that an event or a snapshot holds, for the run in which `node_id` waits."""
+        expires_at = data.get("expires_at")
         return cls(
-            kind=str(data["kind"]),
+            kind=text_in(data, "kind"),
             payload=data.get("payload"),
-            question=str(data.get("question") or ""),
-            node_id=str(data.get("node") or ""),
-            id=str(data.get("id") or ""),
-            schema=cast("JsonObject | None", data.get("schema")),
-            expires_at=cast("float | None", data.get("expires_at")),
+            question=text_in(data, "question"),
+            node_id=text_in(data, "node") if node_id is None else node_id,
+            id=text_in(data, "id"),
+            schema=dict_in(data, "schema") if data.get("schema") is not None else None,
+            expires_at=expires_at if isinstance(expires_at, int | float) else None,
             default=data.get("default"),
         )
 
@@ -105,7 +120,7 @@ class Interrupt:
 class NodeState:
     """Where one node or instance stands.
 
-    `attempts` counts starts, `activation` counts new beginnings, `place` is an instance's own among its siblings.
+    `attempts` counts starts, `activation` counts new beginnings, `place` is an instance's among its siblings.
     """
 
     status: NodeStatus = NodeStatus.PENDING
@@ -131,48 +146,70 @@ class Activation:
 
     input: JsonValue = None
     failures: int = 0
-    calls: dict[str, JsonValue] = field(default_factory=dict)
+    calls: dict[str, JsonObject] = field(default_factory=dict)
     asks: dict[str, str] = field(default_factory=dict)
     answers: dict[str, JsonValue] = field(default_factory=dict)
     answer: str = ""
 
     def to_json(self) -> JsonObject:
+        """The activation as it stands in a snapshot."""
         return {
             "input": self.input,
             "failures": self.failures,
-            "calls": dict(self.calls),
-            "asks": dict(self.asks),
-            "answers": dict(self.answers),
+            "calls": FrozenDict(self.calls),
+            "asks": FrozenDict(self.asks),
+            "answers": FrozenDict(self.answers),
             "answer": self.answer,
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, JsonValue]) -> Activation:
+    def from_json(cls, data: JsonObject) -> Activation:
+        """The activation that a snapshot holds."""
+        calls, asks = dict_in(data, "calls"), dict_in(data, "asks")
         return cls(
             input=data["input"],
-            failures=cast("int", data["failures"]),
-            calls=dict(cast("JsonObject", data["calls"])),
-            asks=dict(cast("dict[str, str]", data["asks"])),
-            answers=dict(cast("JsonObject", data["answers"])),
-            answer=cast("str", data["answer"]),
+            failures=int_in(data, "failures"),
+            calls={key: dict_in(calls, key) for key in calls},
+            asks={key: text_in(asks, key) for key in asks},
+            answers=dict(dict_in(data, "answers")),
+            answer=text_in(data, "answer"),
         )
 
 
 @dataclass(slots=True)
 class Wave:
-    """The wave that is open: who has not returned yet, and what the others returned."""
+    """The wave that is open: who waits for a slot, what others returned, how much of the barrier is done.
+
+    `parked`: a node of it waits for an answer, so the run suspends at the barrier.
+    """
 
     number: int = 0
     queued: set[str] = field(default_factory=set)
     returned: dict[str, JsonObject] = field(default_factory=dict)
-    parked: set[str] = field(default_factory=set)
+    parked: bool = False
     committed: int = 0
 
-    def clear(self) -> None:
-        self.queued.clear()
-        self.returned.clear()
-        self.parked.clear()
-        self.committed = 0
+    def to_json(self) -> JsonObject:
+        """The wave as it stands in a snapshot."""
+        return {
+            "number": self.number,
+            "queued": FrozenList(sorted(self.queued)),
+            "returned": FrozenDict(self.returned),
+            "parked": self.parked,
+            "committed": self.committed,
+        }
+
+    @classmethod
+    def from_json(cls, data: JsonObject) -> Wave:
+        """The wave that a snapshot holds."""
+        returned = dict_in(data, "returned")
+        return cls(
+            number=int_in(data, "number"),
+            queued=set(texts_in(data, "queued")),
+            returned={key: dict_in(returned, key) for key in returned},
+            parked=data["parked"] is True,
+            committed=int_in(data, "committed"),
+        )
 
 
 class Run:
@@ -199,7 +236,7 @@ class Run:
         self.depth = depth
         self.task = task
         self.path = path
-        self.meta: JsonObject = cast("JsonObject", freeze(dict(meta or {}), "meta of a run"))
+        self.meta: JsonObject = frozen_object(meta or {}, "meta of a run")
         self.event_seq = 0
         self.last_pos = 0
         self.shared: dict[str, JsonValue] = plan.initial_shared()
@@ -207,6 +244,7 @@ class Run:
         self.node_states: dict[str, NodeState] = {}
         self.instances: dict[str, list[str]] = {}
         self.instance_inputs: dict[str, JsonValue] = {}
+        self.senders: dict[str, str] = {}
         self.deliveries: dict[str, JsonValue] = {}
         self.activated: dict[str, Reason] = {}
         self.activations: dict[str, Activation] = {}
@@ -220,11 +258,12 @@ class Run:
         self.passed = -1
         self.stepping = False
         self.ended_by: str | None = None
+        self.failed_node: str | None = None
         self.final_output: JsonValue = None
         self.metrics: dict[str, int] = {"waves": 0, "llm_calls": 0, "tool_calls": 0, "tokens": 0}
         self.calls_in_flight = 0
         self.saved_seq = 0
-        self._instance_seq = 0
+        self.sends = 0
 
     @classmethod
     def start(
@@ -297,7 +336,8 @@ class Run:
 
     # The steps that events are made of.
 
-    def _touch(self, key: str) -> NodeState:
+    def touch(self, key: str) -> NodeState:
+        """The state of a node or instance, to be changed."""
         state = self.node_states.get(key)
         if state is None:
             state = self.node_states[key] = NodeState()
@@ -305,7 +345,7 @@ class Run:
 
     def mark_running(self, key: str, why: JsonValue = None) -> None:
         """A start: one more attempt, and the release by a command is used up."""
-        state = self._touch(key)
+        state = self.touch(key)
         state.status = NodeStatus.RUNNING
         state.attempts += 1
         state.why = why
@@ -313,26 +353,26 @@ class Run:
 
     def mark_completed(self, key: str, output: JsonValue) -> None:
         """A return: the node has an output and its activation is over."""
-        state = self._touch(key)
+        state = self.touch(key)
         state.status = NodeStatus.COMPLETED
         state.output = output
         self.activations.pop(key, None)
 
     def mark_skipped(self, key: str, why: JsonValue = None) -> None:
         """Nothing can reach the node any more."""
-        state = self._touch(key)
+        state = self.touch(key)
         state.status = NodeStatus.SKIPPED
         state.why = why
 
     def mark_failed(self, key: str, error: str) -> None:
         """The node failed for good, and so does the run."""
-        state = self._touch(key)
+        state = self.touch(key)
         state.status = NodeStatus.FAILED
         state.output = error
 
     def rearm(self, key: str) -> None:
         """Let a node run again, when its edges and its join say so."""
-        state = self._touch(key)
+        state = self.touch(key)
         state.status = NodeStatus.PENDING
 
     def reset_pending(self, key: str, why: Reason | None = None) -> None:
@@ -344,35 +384,41 @@ class Run:
         """The full key of the next instance, or of the one already there under that name."""
         if key is not None:
             return f"{template}#{key}"
-        number = self._instance_seq + 1
+        number = self.sends + 1
         while f"{template}#{number}" in self.instance_inputs:
             number += 1
         return f"{template}#{number}"
 
-    def add_instance(self, template: str, payload: JsonValue, key: str | None = None) -> str:
+    def add_instance(self, template: str, payload: JsonValue, key: str | None = None, by: str = "") -> str:
         """Make an instance of a template, or find it: the same key is the same instance."""
         full = self.instance_key(template, key)
-        self._instance_seq += 1
+        self.sends += 1
         if full not in self.instance_inputs:
             self.instance_inputs[full] = payload
+            self.senders[full] = by
             siblings = self.instances.setdefault(template, [])
             self.node_states[full] = NodeState(place=len(siblings))
             siblings.append(full)
         return full
 
-    def _transition(self, target: RunState) -> None:
+    def become(self, target: RunState) -> None:
+        """Change state, if that is allowed.
+
+        Raises:
+            RuntimeError: it is not.
+        """
         if target not in ALLOWED_TRANSITIONS[self.state]:
             raise RuntimeError(f"run {self.run_id} is {self.state} and cannot become {target}")
         self.state = target
 
     def complete(self, output: JsonValue = None) -> None:
         """End well, with an output."""
-        self._transition(RunState.COMPLETED)
+        self.become(RunState.COMPLETED)
         self.final_output = output
 
     def fail(self, reason: str) -> None:
         """End badly, for a reason that is then the output."""
-        self._transition(RunState.FAILED)
+        self.become(RunState.FAILED)
         self.final_output = reason
 
     # The fold.
@@ -393,30 +439,35 @@ class Run:
                 f"run {self.run_id}: event {event.seq} follows event {self.event_seq}: "
                 "events are missing; restore the log from a copy"
             )
-        step = _STEPS.get(event.kind)
-        if step is None:
+        if event.kind not in STEPS:
             raise LogError(
                 f"run {self.run_id}: event {event.seq} has the unknown kind {event.kind!r}: "
                 "it was written by a newer version; use that one"
             )
+        try:
+            self.take(event)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise LogError(
+                f"run {self.run_id}: event {event.seq} ({event.kind}) does not fit this run "
+                f"({type(error).__name__}: {error}): restore the log from a copy, or use the plan it was written with"
+            ) from error
+
+    def take(self, event: Event) -> None:
+        """`apply` for an event that was just made for this run."""
         self.event_seq = event.seq
         if event.pos > self.last_pos:
             self.last_pos = event.pos
-        step(self, event.data)
+        STEPS[event.kind](self, event.data)
 
     # Snapshots: a cache of the fold.
 
     def snapshot(self) -> JsonObject:
         """The whole run as JSON that shares nothing changeable with it; `restore` takes it back."""
+        plain = {name: getattr(self, name) for name in _PLAIN}
         return {
-            "run_id": self.run_id,
-            "parent_id": self.parent_id,
-            "depth": self.depth,
-            "task": self.task,
-            "path": self.path,
-            "meta": self.meta,
-            "event_seq": self.event_seq,
-            "last_pos": self.last_pos,
+            **plain,
+            **{name: dict(getattr(self, name)) for name in _DICTS},
+            **{name: list(getattr(self, name)) for name in _LISTS},
             "state": str(self.state),
             "shared": {key: _own_copy(value) for key, value in self.shared.items()},
             "node_states": {
@@ -424,28 +475,10 @@ class Run:
                 for key, s in self.node_states.items()
             },
             "instances": {key: list(keys) for key, keys in self.instances.items()},
-            "instance_inputs": dict(self.instance_inputs),
-            "instance_seq": self._instance_seq,
-            "deliveries": dict(self.deliveries),
             "activated": {key: reason.to_json() for key, reason in self.activated.items()},
             "activations": {key: found.to_json() for key, found in self.activations.items()},
-            "wave": {
-                "number": self.wave.number,
-                "queued": cast("list[JsonValue]", sorted(self.wave.queued)),
-                "returned": dict(self.wave.returned),
-                "parked": cast("list[JsonValue]", sorted(self.wave.parked)),
-                "committed": self.wave.committed,
-            },
+            "wave": self.wave.to_json(),
             "interrupts": [interrupt.to_json() for interrupt in self.interrupts.values()],
-            "decisions": dict(self.decisions),
-            "parks": dict(self.parks),
-            "children": list(self.children),
-            "breakpoints": list(self.breakpoints),
-            "passed": self.passed,
-            "stepping": self.stepping,
-            "ended_by": self.ended_by,
-            "final_output": self.final_output,
-            "metrics": dict(self.metrics),
         }
 
     @classmethod
@@ -456,69 +489,46 @@ class Run:
             LogError: the snapshot is not one, or it does not fit the plan: a node that is
                 parked or was about to run is gone, or so is a channel.
         """
-        run_id = snapshot.get("run_id")
         try:
-            run = cls._restore(plan, snapshot)
+            run = cls._restored(plan, frozen_object(snapshot, "snapshot", limit=NO_LIMIT))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise LogError(
-                f"run {run_id}: its snapshot cannot be read ({type(error).__name__}: {error}); "
+                f"run {snapshot.get('run_id')}: its snapshot cannot be read ({type(error).__name__}: {error}); "
                 "delete it, and the run is rebuilt from its log"
             ) from error
         run.check_fits()
         return run
 
     @classmethod
-    def _restore(cls, plan: Plan, snapshot: Mapping[str, JsonValue]) -> Run:
-        snap = cast("dict[str, JsonObject]", freeze(dict(snapshot), "snapshot", limit=1 << 40))
-        run = cls(
-            plan,
-            cast("str", snap["run_id"]),
-            parent_id=cast("str | None", snap["parent_id"]),
-            depth=cast("int", snap["depth"]),
-            task=cast("str", snap["task"]),
-            path=cast("str", snap["path"]),
-            meta=snap["meta"],
-        )
-        run.event_seq = cast("int", snap["event_seq"])
-        run.last_pos = cast("int", snap["last_pos"])
-        run.state = RunState(cast("str", snap["state"]))
-        for key, value in snap["shared"].items():
+    def _restored(cls, plan: Plan, snap: JsonObject) -> Run:
+        run = cls(plan, text_in(snap, "run_id"))
+        for name in _PLAIN:
+            setattr(run, name, snap[name])
+        for name in _DICTS:
+            setattr(run, name, dict(dict_in(snap, name)))
+        for name in _LISTS:
+            setattr(run, name, list(list_in(snap, name)))
+        run.state = RunState(text_in(snap, "state"))
+        for key, value in dict_in(snap, "shared").items():
             run.set_channel(key, value)
-        for key, state in snap["node_states"].items():
-            status, output, attempts, activation, why = cast(
-                "tuple[str, JsonValue, int, int, JsonValue]", state
+        states = dict_in(snap, "node_states")
+        for key in states:
+            status, output, attempts, activation, why = list_in(states, key)
+            counts = {"attempts": attempts, "activation": activation}
+            run.node_states[key] = NodeState(
+                NodeStatus(str(status)), output, int_in(counts, "attempts"), int_in(counts, "activation"), why
             )
-            run.node_states[key] = NodeState(NodeStatus(status), output, attempts, activation, why)
-        run.instances = {key: list(cast("list[str]", keys)) for key, keys in snap["instances"].items()}
-        for keys in run.instances.values():
-            for place, key in enumerate(keys):
-                run.node_states[key].place = place
-        run.instance_inputs = dict(snap["instance_inputs"])
-        run._instance_seq = cast("int", snap["instance_seq"])
-        run.deliveries = dict(snap["deliveries"])
-        run.activated = {key: Reason.from_json(reason) for key, reason in snap["activated"].items()}
-        run.activations = {
-            key: Activation.from_json(cast("JsonObject", found)) for key, found in snap["activations"].items()
-        }
-        wave = snap["wave"]
-        run.wave = Wave(
-            cast("int", wave["number"]),
-            set(cast("list[str]", wave["queued"])),
-            dict(cast("dict[str, JsonObject]", wave["returned"])),
-            set(cast("list[str]", wave["parked"])),
-            cast("int", wave["committed"]),
-        )
-        for interrupt in cast("list[JsonObject]", snap["interrupts"]):
-            run.interrupts[cast("str", interrupt["id"])] = Interrupt.from_json(interrupt)
-        run.decisions = dict(cast("dict[str, JsonObject]", snap["decisions"]))
-        run.parks = dict(cast("dict[str, int]", snap["parks"]))
-        run.children = list(cast("list[str]", snap["children"]))
-        run.breakpoints = list(cast("list[JsonValue]", snap["breakpoints"]))
-        run.passed = cast("int", snap["passed"])
-        run.stepping = bool(snap["stepping"])
-        run.ended_by = cast("str | None", snap["ended_by"])
-        run.final_output = snap["final_output"]
-        run.metrics = dict(cast("dict[str, int]", snap["metrics"]))
+        for key in dict_in(snap, "instances"):
+            run.instances[key] = texts_in(dict_in(snap, "instances"), key)
+            for place, instance in enumerate(run.instances[key]):
+                run.node_states[instance].place = place
+        for key, reason in dict_in(snap, "activated").items():
+            run.activated[key] = Reason.from_json(reason)
+        for key in dict_in(snap, "activations"):
+            run.activations[key] = Activation.from_json(dict_in(dict_in(snap, "activations"), key))
+        run.wave = Wave.from_json(dict_in(snap, "wave"))
+        for interrupt in dicts_in(snap, "interrupts"):
+            run.interrupts[text_in(interrupt, "id")] = Interrupt.from_json(interrupt)
         return run
 
     def check_fits(self) -> None:
@@ -575,51 +585,50 @@ def _own_copy(value: JsonValue) -> JsonValue:
     return FrozenDict(value) if isinstance(value, dict) else value
 
 
+_PLAIN = (
+    *("run_id", "parent_id", "depth", "task", "path", "meta", "event_seq", "last_pos"),
+    *("passed", "stepping", "ended_by", "failed_node", "final_output", "sends"),
+)
+_DICTS = ("instance_inputs", "senders", "deliveries", "decisions", "parks", "metrics")
+_LISTS = ("children", "breakpoints")
+
 Data = Mapping[str, JsonValue]
 
 
 def _run_started(run: Run, data: Data) -> None:
-    run.task = cast("str", data.get("task", ""))
-    run.depth = cast("int", data.get("depth", 0))
-    run.path = cast("str", data.get("path", ""))
-    run.meta = cast("JsonObject", data.get("meta", FrozenDict()))
-    for key, value in cast("JsonObject", data.get("shared", FrozenDict())).items():
+    run.task = text_in(data, "task")
+    run.depth = int_in(data, "depth")
+    run.path = text_in(data, "path")
+    run.meta = dict_in(data, "meta")
+    for key, value in dict_in(data, "shared").items():
         run.set_channel(key, value)
-    run.breakpoints = list(cast("list[JsonValue]", data.get("breakpoints", ())))
-
-
-def _open_wave(run: Run, data: Data) -> str:
-    number = cast("int", data["wave"])
-    if number != run.wave.number:
-        run.wave.clear()
-        run.wave.number = number
-        run.metrics["waves"] = number
-    return cast("str", data["node"])
+    run.breakpoints = list(list_in(data, "breakpoints"))
 
 
 def _node_queued(run: Run, data: Data) -> None:
     key = _open_wave(run, data)
-    _activate(run, key, data)
     run.wave.queued.add(key)
     run.activated.pop(key, None)
 
 
 def _node_started(run: Run, data: Data) -> None:
     key = _open_wave(run, data)
-    wave = run.wave
-    if wave.queued:
-        wave.queued.discard(key)
-    if wave.parked:
-        wave.parked.discard(key)
-    if key not in run.activations:
-        _activate(run, key, data)
+    if run.wave.queued:
+        run.wave.queued.discard(key)
     run.mark_running(key, data.get("why"))
 
 
-def _activate(run: Run, key: str, data: Data) -> None:
+def _open_wave(run: Run, data: Data) -> str:
+    """A start belongs to a wave, which it opens if it is new, and to an activation, likewise."""
+    number = int_in(data, "wave")
+    if number != run.wave.number:
+        run.wave = Wave(number)
+        run.metrics["waves"] = number
+    key = text_in(data, "node")
     if key not in run.activations:
-        run.activations[key] = Activation(input=_input(run, key, data))
-        run._touch(key).activation += 1
+        run.activations[key] = Activation(_input(run, key, data))
+        run.touch(key).activation += 1
+    return key
 
 
 def _input(run: Run, key: str, data: Data) -> JsonValue:
@@ -628,12 +637,10 @@ def _input(run: Run, key: str, data: Data) -> JsonValue:
         return run.instance_inputs[key]
     if key in run.deliveries:
         return run.deliveries.pop(key)
-    sources = cast("list[str]", data.get("inputs", ()))
-    if not sources:
-        return run.task
+    sources = texts_in(data, "inputs")
     if len(sources) == 1:
         return _output(run, sources[0])
-    return FrozenDict({source: _output(run, source) for source in sources})
+    return FrozenDict({source: _output(run, source) for source in sources}) if sources else run.task
 
 
 def _output(run: Run, source: str) -> JsonValue:
@@ -643,66 +650,56 @@ def _output(run: Run, source: str) -> JsonValue:
 
 
 def _node_completed(run: Run, data: Data) -> None:
-    key = cast("str", data["node"])
-    state = run.node_states[key]
-    state.status = NodeStatus.COMPLETED
-    state.output = data["value"]
-    run.activations.pop(key, None)
+    key = text_in(data, "node")
+    run.mark_completed(key, data["value"])
     if run.interrupts:
-        for interrupt_id in [id for id, interrupt in run.interrupts.items() if interrupt.node_id == key]:
-            del run.interrupts[interrupt_id]
-            run.decisions[interrupt_id] = FrozenDict({"outcome": "cancelled"})
-    run.wave.returned[key] = cast("JsonObject", data)
+        for interrupt_id in [id for id, asked in run.interrupts.items() if asked.node_id == key]:
+            _interrupt_cancelled(run, {"id": interrupt_id})
+    run.wave.returned[key] = FrozenDict(data)
 
 
 def _node_parked(run: Run, data: Data) -> None:
-    key = cast("str", data["node"])
-    run.node_states[key].status = NodeStatus.PENDING
-    run.wave.parked.add(key)
-    for found in cast("list[JsonObject]", data.get("nested", ())):
-        interrupt = Interrupt.from_json({**found, "node": key})
-        run.interrupts[interrupt.id] = interrupt
-        _count_park(run, interrupt.id)
+    key = text_in(data, "node")
+    run.touch(key).status = NodeStatus.PENDING
+    run.wave.parked = True
+    for found in dicts_in(data, "nested"):
+        _ask(run, Interrupt.from_json(found, key))
 
 
 def _interrupted(run: Run, data: Data) -> None:
-    interrupt = Interrupt.from_json(data)
-    run.interrupts[interrupt.id] = interrupt
-    _count_park(run, interrupt.id)
-    if interrupt.node_id:
-        run.activations[interrupt.node_id].asks[cast("str", data.get("call", ""))] = interrupt.id
+    asked = Interrupt.from_json(data)
+    _ask(run, asked)
+    if asked.node_id:
+        run.activations[asked.node_id].asks[text_in(data, "call")] = asked.id
 
 
-def _count_park(run: Run, interrupt_id: str) -> None:
-    path, number = split_park(interrupt_id)
+def _ask(run: Run, asked: Interrupt) -> None:
+    run.interrupts[asked.id] = asked
+    path, number = split_park(asked.id)
     run.parks[path] = max(run.parks.get(path, 0), number)
 
 
 def _run_suspended(run: Run, _data: Data) -> None:
-    run._transition(RunState.SUSPENDED)
-    run.wave.clear()
+    run.become(RunState.SUSPENDED)
+    run.wave = Wave(run.wave.number)
 
 
 def _resumed(run: Run, data: Data) -> None:
-    interrupt_id = cast("str", data["id"])
-    run.decisions[interrupt_id] = FrozenDict(
-        {key: data[key] for key in ("outcome", "by", "via", "at", "comment") if key in data}
-    )
-    _answer(run, interrupt_id, data.get("value"))
+    told = ("outcome", "by", "via", "at", "comment")
+    run.decisions[text_in(data, "id")] = FrozenDict({key: data[key] for key in told if key in data})
+    _answer(run, text_in(data, "id"), data["value"])
 
 
 def _run_continued(run: Run, data: Data) -> None:
-    for interrupt_id, value in cast("JsonObject", data["answers"]).items():
+    for interrupt_id, value in dict_in(data, "answers").items():
         _answer(run, interrupt_id, value)
-    if run.state is RunState.SUSPENDED:
-        run._transition(RunState.RUNNING)
 
 
 def _answer(run: Run, interrupt_id: str, value: JsonValue) -> None:
-    interrupt = run.interrupts.pop(interrupt_id)
+    asked = run.interrupts.pop(interrupt_id)
     if run.state is RunState.SUSPENDED:
-        run._transition(RunState.RUNNING)
-    key = interrupt.node_id
+        run.become(RunState.RUNNING)
+    key = asked.node_id
     if not key:
         run.passed = run.wave.number
         run.stepping = isinstance(value, dict) and value.get("step") is True
@@ -711,42 +708,44 @@ def _answer(run: Run, interrupt_id: str, value: JsonValue) -> None:
     activation.answers[interrupt_id] = value
     if activation.asks.get("") == interrupt_id:
         activation.answer = interrupt_id
+    _release(run, key, "resumed", interrupt_id)
+
+
+def _release(run: Run, key: str, code: str, by: str) -> None:
+    """Let a node run past its edges, keeping the names of all who say so in one wave."""
     before = run.activated.get(key)
-    answered = before.nodes if before is not None and before.code == "resumed" else ()
-    run.activated[key] = Reason("resumed", (*answered, interrupt_id))
+    named = before.nodes if before is not None and before.code == code else ()
+    run.reset_pending(key, Reason(code, (*named, by)))
 
 
 def _interrupt_cancelled(run: Run, data: Data) -> None:
-    run.interrupts.pop(cast("str", data["id"]), None)
-    run.decisions[cast("str", data["id"])] = FrozenDict({"outcome": "cancelled"})
+    run.interrupts.pop(text_in(data, "id"), None)
+    run.decisions[text_in(data, "id")] = FrozenDict({"outcome": "cancelled"})
 
 
 def _node_retry(run: Run, data: Data) -> None:
-    activation = run.activations[cast("str", data["node"])]
+    activation = run.activations[text_in(data, "node")]
     activation.failures += 1
-    activation.calls = {
-        key: result
-        for key, result in activation.calls.items()
-        if not (isinstance(result, dict) and result.get("ok") is False)
-    }
+    activation.calls = {key: call for key, call in activation.calls.items() if call.get("ok") is not False}
 
 
 def _node_failed(run: Run, data: Data) -> None:
-    run.mark_failed(cast("str", data["node"]), cast("str", data["error"]))
+    run.failed_node = run.failed_node or text_in(data, "node")
+    run.mark_failed(text_in(data, "node"), text_in(data, "error"))
 
 
 def _node_cancelled(run: Run, data: Data) -> None:
-    run.mark_failed(cast("str", data["node"]), f"cancelled: {data.get('by')} failed")
+    run.mark_failed(text_in(data, "node"), f"cancelled: {text_in(data, 'by')}")
 
 
 def _node_skipped(run: Run, data: Data) -> None:
-    run.mark_skipped(cast("str", data["node"]), data.get("why"))
+    run.mark_skipped(text_in(data, "node"), data.get("why"))
 
 
 def _state_delta(run: Run, data: Data) -> None:
-    for key, value in cast("JsonObject", data.get("reset", FrozenDict())).items():
+    for key, value in dict_in(data, "reset").items():
         run.set_channel(key, value)
-    for key, value in cast("JsonObject", data.get("delta", FrozenDict())).items():
+    for key, value in dict_in(data, "delta").items():
         channel = run.plan.channel(key)
         if channel is None:
             run.set_channel(key, value)
@@ -756,29 +755,27 @@ def _state_delta(run: Run, data: Data) -> None:
 
 
 def _control(run: Run, data: Data) -> None:
-    by = cast("str", data["by"])
-    if "send" in data:
-        template = cast("str", data["send"])
-        run.add_instance(template, data.get("payload"), cast("str", data["key"]).partition("#")[2])
-    elif data["goto"] == END:
-        run.ended_by = by
-    else:
-        target = cast("str", data["goto"])
-        if data["immediate"]:
-            before = run.activated.get(target)
-            senders = before.nodes if before is not None and before.code == "goto" else ()
-            run.reset_pending(target, Reason("goto", (*senders, by)))
-        else:
-            run.rearm(target)
-        if data.get("payload") is not None:
-            run.deliveries[target] = data["payload"]
     run.wave.committed += 1
+    by, payload = text_in(data, "by"), data.get("payload")
+    if "send" in data:
+        run.add_instance(text_in(data, "send"), payload, text_in(data, "key").partition("#")[2], by)
+        return
+    target = text_in(data, "goto")
+    if target == END:
+        run.ended_by = by
+        return
+    if data["immediate"]:
+        _release(run, target, "goto", by)
+    else:
+        run.rearm(target)
+    if payload is not None:
+        run.deliveries[target] = payload
 
 
 def _model_returned(run: Run, data: Data) -> None:
-    if data.get("error") is None:
+    if "error" not in data:
         run.metrics["llm_calls"] += 1
-        run.metrics["tokens"] += cast("int", data.get("tokens", 0))
+        run.metrics["tokens"] += int_in(data, "tokens")
         _remember(run, data)
 
 
@@ -788,38 +785,38 @@ def _tool_returned(run: Run, data: Data) -> None:
 
 
 def _delegated(run: Run, data: Data) -> None:
-    run.children.append(cast("str", data["child"]))
+    run.children.append(text_in(data, "child"))
     _remember(run, data)
 
 
 def _remember(run: Run, data: Data) -> None:
-    run.activations[cast("str", data["node"])].calls[cast("str", data["call"])] = cast("JsonObject", data)
+    run.activations[text_in(data, "node")].calls[text_in(data, "call")] = FrozenDict(data)
 
 
 def _breakpoints_set(run: Run, data: Data) -> None:
-    run.breakpoints = list(cast("list[JsonValue]", data["breakpoints"]))
+    run.breakpoints = list(list_in(data, "breakpoints"))
 
 
 def _forked(run: Run, data: Data) -> None:
-    for key, value in cast("JsonObject", data.get("updates", FrozenDict())).items():
+    for key, value in dict_in(data, "updates").items():
         run.set_channel(key, value)
 
 
 def _run_completed(run: Run, data: Data) -> None:
-    run.complete(data.get("output"))
-    run.wave.clear()
+    run.complete(data["output"])
+    run.wave = Wave(run.wave.number)
 
 
 def _run_failed(run: Run, data: Data) -> None:
-    run.fail(cast("str", data["reason"]))
-    run.wave.clear()
+    run.fail(text_in(data, "reason"))
+    run.wave = Wave(run.wave.number)
 
 
-def _no_change(_run: Run, _data: Data) -> None:
+def _told(_run: Run, _data: Data) -> None:
     """A fact that tells a reader something and the engine nothing."""
 
 
-_STEPS = {
+STEPS: dict[str, Callable[[Run, Data], None]] = {
     "run_started": _run_started,
     "node_queued": _node_queued,
     "node_started": _node_started,
@@ -837,15 +834,14 @@ _STEPS = {
     "resumed": _resumed,
     "run_continued": _run_continued,
     "delegated": _delegated,
-    "model_called": _no_change,
+    "model_called": _told,
     "model_returned": _model_returned,
-    "tool_called": _no_change,
+    "tool_called": _told,
     "tool_returned": _tool_returned,
-    "note": _no_change,
+    "note": _told,
     "breakpoints_set": _breakpoints_set,
     "forked": _forked,
     "run_completed": _run_completed,
     "run_failed": _run_failed,
 }
-KINDS = frozenset(_STEPS)
-"""Every kind of event that this version writes and reads."""
+"""What each kind of event does to a run; a kind that is not here is one that this version cannot read."""

@@ -25,7 +25,7 @@ class NodeStatus(StrEnum):
     @property
     def ended(self) -> bool:
         """Whether nothing more will come of it unless a command re-arms it."""
-        return self not in (NodeStatus.PENDING, NodeStatus.RUNNING)
+        return self is not NodeStatus.PENDING and self is not NodeStatus.RUNNING
 
 
 class RunState(StrEnum):
@@ -39,7 +39,7 @@ class RunState(StrEnum):
     @property
     def ended(self) -> bool:
         """Whether the run is over for good."""
-        return self in (RunState.COMPLETED, RunState.FAILED)
+        return self is RunState.COMPLETED or self is RunState.FAILED
 
 
 ALLOWED_TRANSITIONS: dict[RunState, frozenset[RunState]] = {

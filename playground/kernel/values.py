@@ -29,6 +29,7 @@ _MAX_INT_BITS = 13_000
 """Python writes no decimal longer than 4,300 digits."""
 
 
+_WAY_OUT = "convert it to dicts, lists, text and numbers"
 _WAYS_OUT: dict[type, str] = {
     tuple: "return a list",
     set: "return a sorted list",
@@ -83,91 +84,100 @@ class FrozenDict(dict[str, JsonValue]):
         return thaw(self)
 
 
-def freeze(value: object, where: str = "value", *, limit: int = MAX_BYTES) -> JsonValue:
+def freeze(value: object, *where: str, limit: int = MAX_BYTES) -> JsonValue:
     """A private read-only copy of `value`; what is frozen already is returned as it is.
 
     Args:
         value: anything; accepted are None, bool, int, finite float, str without
             lone surrogates, list, and dict with such str keys, nested.
-        where: what the value is, for the error ("output of node 'a'").
+        where: what the value is, in pieces that an error puts together ("output of node ", "a").
         limit: the largest size accepted, in bytes of JSON, estimated from below.
 
     Raises:
         NotJson: naming `where`, the path inside the value, and the way out.
     """
-    kind = type(value)
-    if kind is str:
-        if len(value) > limit:  # type: ignore[arg-type]
-            _too_large(where, limit)
-        return _text(value, where, "")  # type: ignore[arg-type]
-    if value is None or kind is bool or kind is FrozenDict or kind is FrozenList:
-        return value  # type: ignore[return-value]
     room = [limit]
-    frozen = _freeze(value, where, (), room)
+    try:
+        frozen = _freeze(value, 0, room)
+    except _Refused as refused:
+        at = "".join(f"[{step!r}]" for step in reversed(refused.path))
+        what, way_out = refused.args
+        raise NotJson(
+            f"{_named(where)}{' at ' + at if at else ''} holds {what}, which is not JSON: {way_out}"
+        ) from None
     if room[0] < 0:
-        _too_large(where, limit)
+        raise NotJson(
+            f"{_named(where)} is larger than {limit:,} bytes: "
+            "keep large things in a file or a store and pass their name"
+        )
     return frozen
 
 
-def _freeze(value: object, where: str, path: tuple[object, ...], room: list[int]) -> JsonValue:
+def _named(where: tuple[str, ...]) -> str:
+    return "".join(where) or "value"
+
+
+class _Refused(Exception):
+    """What is not JSON, and the way out; `path` grows while it rises."""
+
+    def __init__(self, what: str, way_out: str) -> None:
+        super().__init__(what, way_out)
+        self.path: list[object] = []
+
+
+def _freeze(value: object, depth: int, room: list[int]) -> JsonValue:
     kind = type(value)
-    if kind is str:
-        room[0] -= len(value) + 2  # type: ignore[arg-type]
-        if value.isascii():  # type: ignore[attr-defined]
-            return value  # type: ignore[return-value]
-        return _text(value, where, path)  # type: ignore[arg-type]
-    if value is None or kind is bool:
+    if isinstance(value, str) and kind is str:
+        room[0] -= len(value) + 2
+        return value if value.isascii() else _text(value)
+    if value is None or kind is bool or kind is FrozenDict or kind is FrozenList:
         return value  # type: ignore[return-value]
-    if kind is int:
-        if value.bit_length() > _MAX_INT_BITS:  # type: ignore[attr-defined]
-            _refuse(where, path, "an integer of more than 3,900 digits", "send it as text")
+    if isinstance(value, int) and kind is int:
+        if value.bit_length() > _MAX_INT_BITS:
+            raise _Refused("an integer of more than 3,900 digits", "send it as text")
         room[0] -= 1
-        return value  # type: ignore[return-value]
-    if kind is float:
-        if not isfinite(value):  # type: ignore[arg-type]
-            _refuse(where, path, repr(value), "use None, or text")
+        return value
+    if isinstance(value, float) and kind is float:
+        if not isfinite(value):
+            raise _Refused(repr(value), "use None, or text")
         room[0] -= 3
-        return value  # type: ignore[return-value]
-    if kind is FrozenDict or kind is FrozenList:
-        return value  # type: ignore[return-value]
-    if len(path) >= MAX_DEPTH:
-        _refuse(where, path[:6], f"nested deeper than {MAX_DEPTH} levels", "flatten it")
+        return value
+    if not isinstance(value, dict | list):
+        raise _Refused(f"{_short(value)} of type {kind.__name__}", _WAYS_OUT.get(kind, _WAY_OUT))
+    if depth >= MAX_DEPTH:
+        raise _Refused(f"nested deeper than {MAX_DEPTH} levels", "flatten it")
     if room[0] < 0:
         return None
-    if isinstance(value, dict):
-        items = {}
-        for key, item in value.items():
-            if type(key) is not str:
-                _refuse(where, path, f"the key {key!r} of type {type(key).__name__}", "JSON keys are text")
-            if not key.isascii():
-                _text(key, where, path)
-            room[0] -= len(key) + 3
-            items[key] = _freeze(item, where, (*path, key), room)
-        return FrozenDict(items)
-    if isinstance(value, list):
-        return FrozenList([_freeze(item, where, (*path, i), room) for i, item in enumerate(value)])
-    way_out = _WAYS_OUT.get(kind, "convert it to dicts, lists, text and numbers")
-    _refuse(where, path, f"{_short(value)} of type {kind.__name__}", way_out)
+    step: object = None
+    try:
+        if isinstance(value, list):
+            items = []
+            for step, item in enumerate(value):  # noqa: B007 - an error reads it
+                items.append(_freeze(item, depth + 1, room))
+            return FrozenList(items)
+        fields = {}
+        for step, item in value.items():
+            fields[_key(step, room)] = _freeze(item, depth + 1, room)
+        return FrozenDict(fields)
+    except _Refused as refused:
+        refused.path.append(step)
+        raise
 
 
-def _text(value: str, where: str, path: tuple[object, ...] | str) -> str:
+def _key(key: object, room: list[int]) -> str:
+    if not isinstance(key, str) or type(key) is not str:
+        raise _Refused(f"the key {key!r} of type {type(key).__name__}", "JSON keys are text")
+    room[0] -= len(key) + 3
+    return key if key.isascii() else _text(key)
+
+
+def _text(value: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError as error:
         bad = value[error.start]
-        _refuse(where, path, f"text with the lone surrogate {bad!a}", "decode it with errors='replace'")
+        raise _Refused(f"text with the lone surrogate {bad!a}", "decode it with errors='replace'") from None
     return value
-
-
-def _refuse(where: str, path: tuple[object, ...] | str, what: str, way_out: str) -> NoReturn:
-    at = "".join(f"[{step!r}]" for step in path)
-    raise NotJson(f"{where}{' at ' + at if at else ''} holds {what}, which is not JSON: {way_out}")
-
-
-def _too_large(where: str, limit: int) -> NoReturn:
-    raise NotJson(
-        f"{where} is larger than {limit:,} bytes: keep large things in a file or a store and pass their name"
-    )
 
 
 def _short(value: object) -> str:
@@ -184,8 +194,58 @@ def thaw(value: JsonValue) -> JsonValue:
     return value
 
 
-def frozen_object(value: Mapping[str, object], where: str, *, limit: int = MAX_BYTES) -> FrozenDict:
-    """`freeze` for a mapping that must become a JSON object."""
-    frozen = freeze(value if isinstance(value, dict) else dict(value), where, limit=limit)
+def frozen_object(value: Mapping[str, object], *where: str, limit: int = MAX_BYTES) -> FrozenDict:
+    """`freeze` for a mapping that becomes a JSON object."""
+    frozen = freeze(value if isinstance(value, dict) else dict(value), *where, limit=limit)
     assert isinstance(frozen, FrozenDict)
     return frozen
+
+
+def text_in(data: Mapping[str, JsonValue], key: str) -> str:
+    """The text under `key`.
+
+    Raises:
+        KeyError, TypeError: it is missing, or something else.
+    """
+    value = data[key]
+    if not isinstance(value, str):
+        raise TypeError(f"{key} is {type(value).__name__}, not text")
+    return value
+
+
+def int_in(data: Mapping[str, JsonValue], key: str) -> int:
+    """The integer under `key`; errors as in `text_in`."""
+    value = data[key]
+    if not isinstance(value, int):
+        raise TypeError(f"{key} is {type(value).__name__}, not a whole number")
+    return value
+
+
+def dict_in(data: Mapping[str, JsonValue], key: str) -> JsonObject:
+    """The object under `key`, empty if it is missing; errors as in `text_in`."""
+    value = data.get(key, _NOTHING)
+    if not isinstance(value, dict):
+        raise TypeError(f"{key} is {type(value).__name__}, not an object")
+    return value
+
+
+def list_in(data: Mapping[str, JsonValue], key: str) -> list[JsonValue]:
+    """The list under `key`, empty if it is missing; errors as in `text_in`."""
+    value = data.get(key, _NO_ITEMS)
+    if not isinstance(value, list):
+        raise TypeError(f"{key} is {type(value).__name__}, not a list")
+    return value
+
+
+def dicts_in(data: Mapping[str, JsonValue], key: str) -> list[JsonObject]:
+    """The list of objects under `key`, empty if it is missing; errors as in `text_in`."""
+    return [dict_in({key: item}, key) for item in list_in(data, key)]
+
+
+def texts_in(data: Mapping[str, JsonValue], key: str) -> list[str]:
+    """The list of texts under `key`, empty if it is missing; errors as in `text_in`."""
+    return [text_in({key: item}, key) for item in list_in(data, key)]
+
+
+_NOTHING = FrozenDict()
+_NO_ITEMS = FrozenList()

@@ -1,0 +1,659 @@
+"""The driver: one run, wave by wave, to its next rest.
+
+    while the run is running:
+        start whoever is ready, and say why
+        run their bodies side by side; write down what each returns when it returns
+        barrier: fold the deltas in plan order, obey the commands
+
+The barrier and the next wave's starts are one batch of the log.  So an engine
+that dies leaves a log that ends between two batches, and another one goes on
+from there: `drive` does not care whether the run it gets is new, was answered,
+or was left behind in the middle of a wave.
+
+The wave is the superstep of Valiant's bulk-synchronous parallel model, and of Pregel.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from playground.kernel import readiness
+from playground.kernel.body import NodeContext, Outcome, Parked, addressed, coerce_outcome, commands_of
+from playground.kernel.breakpoints import hit
+from playground.kernel.channels import AmbiguousWrite, Reset, WaveWrites, Write, check_write
+from playground.kernel.command import END, Goto, Send
+from playground.kernel.eventlog import FORMAT
+from playground.kernel.graph import Node
+from playground.kernel.ports import LlmPort, SubagentPort, ToolPort
+from playground.kernel.readiness import Frontier, PredicateError, Reason
+from playground.kernel.run import BREAKPOINT, Interrupt, Run
+from playground.kernel.tree import Tree
+from playground.kernel.values import (
+    FrozenDict,
+    FrozenList,
+    JsonObject,
+    JsonValue,
+    dict_in,
+    dicts_in,
+    freeze,
+    frozen_object,
+    text_in,
+    thaw,
+)
+
+if TYPE_CHECKING:
+    from playground.kernel.scheduler import Scheduler
+
+YIELD_AFTER = 0.002
+"""Seconds a run may go on without letting other tasks run."""
+
+
+class Slots:
+    """How many bodies may run at once, over all runs of a scheduler."""
+
+    def __init__(self, free: int) -> None:
+        self._free = free
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    def try_take(self) -> bool:
+        """Take a slot if one is free."""
+        if self._free <= 0:
+            return False
+        self._free -= 1
+        return True
+
+    async def take(self) -> None:
+        """Take a slot, waiting for one."""
+        while not self.try_take():
+            freed = asyncio.get_running_loop().create_future()
+            self._waiting.append(freed)
+            try:
+                await freed
+            except asyncio.CancelledError:
+                if freed.done() and not freed.cancelled():
+                    self._wake()
+                raise
+
+    def give(self) -> None:
+        """Give a slot back."""
+        self._free += 1
+        self._wake()
+
+    def _wake(self) -> None:
+        while self._waiting:
+            freed = self._waiting.popleft()
+            if not freed.done():
+                freed.set_result(None)
+                return
+
+
+class _Abort(Exception):
+    """Ends a wave in which a node has failed; the fact is written already."""
+
+
+class Driver:
+    """Drives one run of a tree; it is the host behind the contexts of the run's nodes."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        tree: Tree,
+        run: Run,
+        *,
+        llm: LlmPort | None,
+        tools: ToolPort | None,
+        max_waves: int,
+    ) -> None:
+        self.scheduler = scheduler
+        self.tree = tree
+        self.run = run
+        self.plan = run.plan
+        self.llm = llm
+        self.tools = tools
+        self.subagent: SubagentPort = scheduler.subagent
+        self.bus = scheduler.bus
+        self.now = scheduler.clock
+        self.max_waves = max_waves
+        self.max_bytes = scheduler.max_bytes
+        self._slots = scheduler.slots
+        self._held: set[str] = set()
+        self._lent: dict[str, int] = {}
+        self._frontier: Frontier | None = None
+        self._returned: Sequence[str] = ()
+        self._kinds: set[str] = set()
+        self._breathed = time.monotonic()
+
+    async def drive(self) -> None:
+        """Go on until the run is suspended, completed or failed.
+
+        Raises:
+            Whatever the log or the store raises: the engine stops as in a crash.
+        """
+        try:
+            await self._go_on()
+        except asyncio.CancelledError:
+            if not self.tree.cancelled:
+                raise
+            self.fail("cancelled", "cancelled")
+            await self.tree.flush()
+            raise
+        finally:
+            for _ in self._held:
+                self._slots.give()
+        await self.scheduler.checkpoint(self.run, at_rest=True)
+
+    async def _go_on(self) -> None:
+        run, tree, scheduler = self.run, self.tree, self.scheduler
+        if run.event_seq == 0:
+            self._begin()
+        keys = self._reopen()
+        while True:
+            if keys:
+                await tree.flush()
+                if scheduler.checkpoint_due(run):
+                    await scheduler.checkpoint(run)
+                if tree.cancelled or time.monotonic() - self._breathed > YIELD_AFTER:
+                    await self._breathe()
+                await self._run_wave(keys)
+            if run.running and (run.wave.returned or run.wave.parked):
+                await self._barrier()
+            keys = self._advance() if run.running else []
+            if not keys:
+                break
+        await tree.flush()
+
+    async def _breathe(self) -> None:
+        """Let other tasks run even if no body ever waits, and heed a request to stop."""
+        if self.tree.cancelled:
+            raise asyncio.CancelledError
+        await asyncio.sleep(0)
+        self._breathed = time.monotonic()
+
+    def _fact(self, kind: str, data: Mapping[str, JsonValue]) -> None:
+        self.tree.fact(self.run, kind, data)
+        if self.tree.breakpoints:
+            self._kinds.add(kind)
+
+    # Between two waves: what comes next.
+
+    def _begin(self) -> None:
+        run = self.run
+        given, initial = dict(run.shared), run.plan.initial_shared()
+        run.shared.clear()
+        run.shared.update(initial)
+        changed = {key: value for key, value in given.items() if key not in initial or initial[key] != value}
+        start = {
+            "format": FORMAT,
+            "task": run.task,
+            "depth": run.depth,
+            "path": run.path,
+            "relation": "call" if run.parent_id else "root",
+            "meta": run.meta,
+            "shared": changed,
+            "breakpoints": run.breakpoints,
+        }
+        self._fact("run_started", frozen_object(start, "start of run ", run.run_id, limit=self.max_bytes))
+
+    def _reopen(self) -> list[str]:
+        """Start again what an engine that is gone had started and not finished.
+
+        Where none of the wave's nodes has returned, its batch of starts may have been
+        cut short (by a fork in its middle): whoever is ready belongs to it too.
+        """
+        run = self.run
+        if run.failed_node is not None:
+            self._fail_by_node()
+            return []
+        reopened = [(key, Reason("recovered")) for key in run.open_nodes]
+        if reopened and not run.wave.returned and not run.wave.parked:
+            reopened = sorted([*reopened, *self._ready()], key=lambda found: run.order_of(found[0]))
+        return self._start(reopened, run.wave.number) if reopened else []
+
+    def _advance(self) -> list[str]:
+        """The facts that follow a barrier: the next wave's starts, or the end of this drive."""
+        run = self.run
+        try:
+            if run.ended_by is not None:
+                return self._end_early(run.ended_by)
+            if run.wave.parked or (run.interrupts and not all(a.node_id for a in run.interrupts.values())):
+                return self._suspend()
+            ready = self._ready()
+            if not ready and run.interrupts:
+                return self._suspend()
+            ready = ready or self._unstall()
+        except PredicateError as error:
+            return self.fail(str(error), "predicate")
+        if not ready:
+            return self._settle()
+        if (self.tree.pausing or run.stepping or self.tree.breakpoints) and self._pauses(ready):
+            return []
+        if run.wave.number >= self.max_waves:
+            return self.fail(
+                f"exceeded max waves {self.max_waves}: let a loop come to its end, or allow more with max_waves",
+                "max_waves",
+            )
+        return self._start(ready, run.wave.number + 1)
+
+    def _ready(self) -> list[tuple[str, Reason]]:
+        if self._frontier is None:
+            self._frontier = Frontier(self.plan, self.run)
+        return self._frontier.take()
+
+    def _unstall(self) -> list[tuple[str, Reason]]:
+        """Skip what can never run; if that frees nobody, let a fan-out that sent nothing count as done."""
+        plan, run, frontier = self.plan, self.run, self._frontier
+        assert frontier is not None
+        while dead := readiness.dead_branches(plan, run):
+            for key, reason in dead:
+                self._fact("node_skipped", {"node": key, "why": reason.to_json()})
+            frontier.ended([key for key, _ in dead])
+            ready = frontier.take()
+            if ready:
+                return ready
+        keys = readiness.ready_keys(plan, run, empty_fanout=True)
+        return [(key, readiness.verdict(plan, run, key, empty_fanout=True)) for key in keys]
+
+    def _start(self, found: list[tuple[str, Reason]], wave: int) -> list[str]:
+        run = self.run
+        self._kinds.clear()
+        for key, reason in found:
+            data = self._attempt_data(key, wave, reason.to_json())
+            if reason.code == "edges":
+                data["inputs"] = FrozenList(reason.nodes)
+            elif reason.code == "goto" and key not in run.deliveries:
+                data["inputs"] = FrozenList(readiness.live_sources(self.plan, run, key))
+            if self._slots.try_take():
+                self._held.add(key)
+                self._fact("node_started", data)
+            else:
+                self._fact("node_queued", data)
+        return [key for key, _ in found]
+
+    def _attempt_data(self, key: str, wave: int, why: JsonValue) -> JsonObject:
+        state = self.run.node_states.get(key)
+        attempts, activation = (state.attempts, state.activation) if state else (0, 0)
+        return {
+            "node": key,
+            "wave": wave,
+            "attempt": attempts + 1,
+            "activation": activation + (key not in self.run.activations),
+            "why": why,
+        }
+
+    def _pauses(self, ready: list[tuple[str, Reason]]) -> bool:
+        """Park the run itself where a pause, a step or a breakpoint says so."""
+        run, tree, path = self.run, self.tree, self.run.path
+        if run.passed == run.wave.number:
+            return False
+        found = None
+        if not (tree.pausing or run.stepping):
+            found = hit(
+                tree.breakpoints,
+                next_nodes={path + key for key, _ in ready},
+                last_nodes={path + key for key in self._returned},
+                kinds=self._kinds,
+                shared=run.shared if run.parent_id is None else {},
+            )
+            if found is None:
+                return False
+        payload: JsonObject = {
+            "reason": "pause" if tree.pausing else "step" if run.stepping else "breakpoint",
+            "breakpoint": found.to_json() if found else None,
+            "next": [key for key, _ in ready],
+        }
+        asked = Interrupt("breakpoint", freeze(payload), "Go on?")
+        self._fact("interrupted", self._asked(asked, "", path + BREAKPOINT))
+        self._suspend()
+        return True
+
+    def _asked(self, asked: Interrupt, key: str, path: str) -> JsonObject:
+        return {**addressed(asked, self, key, path), "call": "", "wave": self.run.wave.number}
+
+    def _suspend(self) -> list[str]:
+        ids = FrozenList(self.run.interrupts)
+        self._fact("run_suspended", {"wave": self.run.wave.number, "interrupts": ids})
+        return []
+
+    def _settle(self) -> list[str]:
+        left = readiness.unfinished(self.plan, self.run)
+        if left:
+            return self.fail(
+                f"graph stalled: no node is ready and {', '.join(map(repr, left))} never ran: "
+                "an edge or an entry is missing",
+                "stalled",
+            )
+        self._fact("run_completed", {"output": self._output(), "wave": self.run.wave.number})
+        return []
+
+    def _output(self) -> JsonValue:
+        run = self.run
+        values: JsonObject = {}
+        for key in self.plan.shape.terminals:
+            instances = run.instances.get(key)
+            if instances:
+                values[key] = FrozenList([run.state_of(instance).output for instance in instances])
+            elif run.is_completed(key):
+                values[key] = run.state_of(key).output
+        return next(iter(values.values())) if len(values) == 1 else FrozenDict(values)
+
+    def _end_early(self, by: str) -> list[str]:
+        """`Goto(END)`: what has not run is skipped, what was asked is withdrawn, and the run is complete."""
+        run = self.run
+        self._withdraw()
+        for key in readiness.unfinished(self.plan, run):
+            self._fact("node_skipped", {"node": key, "why": Reason("ended", (by,)).to_json()})
+        output = self._output() or run.state_of(by).output
+        self._fact("run_completed", {"output": output, "wave": run.wave.number})
+        return []
+
+    def fail(self, reason: str, code: str, node: str | None = None) -> list[str]:
+        """End the run in failure: nothing stays running, nothing stays asked."""
+        run = self.run
+        for key in run.open_nodes:
+            self._fact("node_cancelled", {"node": key, "wave": run.wave.number, "by": node or code})
+        self._withdraw()
+        data: JsonObject = {"reason": reason, "code": code, "wave": run.wave.number}
+        self._fact("run_failed", {**data, "node": node} if node else data)
+        return []
+
+    def _fail_by_node(self) -> None:
+        node = self.run.failed_node
+        assert node is not None
+        self.fail(f"node {node!r} failed: {self.run.state_of(node).output}", "node_failed", node)
+
+    def _withdraw(self) -> None:
+        for interrupt_id in list(self.run.interrupts):
+            self._fact("interrupt_cancelled", {"id": interrupt_id})
+
+    # A wave.
+
+    async def _run_wave(self, keys: Sequence[str]) -> None:
+        """Run the bodies, side by side if there are several; the first failure cancels the others."""
+        try:
+            if len(keys) == 1:
+                await self._run_node(keys[0])
+            else:
+                async with asyncio.TaskGroup() as group:
+                    for key in keys:
+                        group.create_task(self._run_member(key))
+        except _Abort:
+            self._fail_by_node()
+        except BaseExceptionGroup as errors:
+            for error in errors.exceptions:
+                if not isinstance(error, _Abort):
+                    raise error from None
+            self._fail_by_node()
+
+    async def _run_member(self, key: str) -> None:
+        await self._run_node(key)
+        await self.tree.flush()
+
+    async def _run_node(self, key: str) -> None:
+        """Attempt a node until it returns, parks, or fails for good; write down which."""
+        run, node = self.run, self.plan.get(key)
+        try:
+            if key in run.wave.queued:
+                await self._slots.take()
+                self._held.add(key)
+                await self._restart(key, run.state_of(key).why)
+            while True:
+                try:
+                    self._accept(key, await self._attempt(node, key))
+                    return
+                except Parked as parked:
+                    self._park(key, parked.interrupts)
+                    return
+                except (Exception, asyncio.CancelledError, BaseExceptionGroup) as error:
+                    if self.tree.broken is not None or self.tree.cancelled:
+                        raise
+                    parked_in = _all_parked(error)
+                    if parked_in:
+                        self._park(key, parked_in)
+                        return
+                    if isinstance(error, asyncio.CancelledError) and _cancelling():
+                        raise
+                    await self._failed(node, key, error)
+        finally:
+            if key in self._held:
+                self._held.discard(key)
+                if not self._lent.pop(key, 0):
+                    self._slots.give()
+
+    async def _attempt(self, node: Node, key: str) -> Outcome:
+        ctx = NodeContext(self, key)
+        value = thaw(self.run.activations[key].input)
+        if node.timeout is None:
+            return coerce_outcome(await node.body.run(value, ctx))
+        try:
+            async with asyncio.timeout(node.timeout) as limit:
+                return coerce_outcome(await node.body.run(value, ctx))
+        except TimeoutError:
+            if limit.expired():
+                raise TimeoutError(f"node {key!r} took longer than {node.timeout:g} s") from None
+            raise
+
+    async def _failed(self, node: Node, key: str, error: BaseException) -> None:
+        """After a failed attempt: wait and start again, or write down the failure of the node.
+
+        Raises:
+            _Abort: it failed for good.
+        """
+        run, policy = self.run, node.retry
+        failures = run.activations[key].failures
+        about: JsonObject = {
+            "node": key,
+            "wave": run.wave.number,
+            "attempt": run.state_of(key).attempts,
+            "error": _error_text(error),
+        }
+        if (
+            policy is None
+            or failures + 1 >= policy.max_attempts
+            or not isinstance(error, Exception)
+            or not policy.matches(error)
+        ):
+            self._fact("node_failed", {**about, "type": type(error).__name__})
+            raise _Abort
+        backoff = policy.delay_for(failures)
+        self._fact("node_retry", {**about, "backoff": backoff})
+        await self.tree.flush()
+        await asyncio.sleep(backoff)
+        await self._restart(key, Reason("retry").to_json())
+
+    async def _restart(self, key: str, why: JsonValue) -> None:
+        self._fact("node_started", self._attempt_data(key, self.run.wave.number, why))
+        await self.tree.flush()
+
+    def _park(self, key: str, interrupts: Sequence[Interrupt]) -> None:
+        """Write down that a node waits; what its child runs ask becomes known in this run too."""
+        run = self.run
+        nested = [frozen_object(asked.to_json()) for asked in interrupts if asked.id not in run.interrupts]
+        data: JsonObject = {
+            "node": key,
+            "wave": run.wave.number,
+            "interrupts": FrozenList([asked.id for asked in interrupts]),
+            "nested": FrozenList(nested),
+        }
+        self._fact("node_parked", data)
+
+    def _accept(self, key: str, outcome: Outcome) -> None:
+        """Write down what a node returned, once all of it has been checked.
+
+        Raises:
+            NotJson, KeyError, TypeError, ValueError: a value, a write or a command will not do.
+        """
+        run = self.run
+        if outcome.suspend is not None:
+            asked = run.activations[key].asks.get("")
+            if asked not in run.interrupts:
+                data = self._asked(outcome.suspend, key, NodeContext(self, key).path)
+                self._fact("interrupted", data)
+                asked = text_in(data, "id")
+            self._park(key, [run.interrupts[asked]])
+            return
+        value = freeze(outcome.value, "output of node ", key, limit=self.max_bytes)
+        found: JsonObject = {"node": key, "wave": run.wave.number, "value": value}
+        if outcome.state_delta:
+            delta: JsonObject = {}
+            resets: JsonObject = {}
+            for name, written in outcome.state_delta.items():
+                new, into = (written.value, resets) if isinstance(written, Reset) else (written, delta)
+                frozen = freeze(new, "what node ", key, " wrote to channel ", name, limit=self.max_bytes)
+                check_write(self.plan.channel(name), name, frozen, key, self.plan.channels)
+                into[name] = frozen
+            if delta:
+                found["delta"] = FrozenDict(delta)
+            if resets:
+                found["reset"] = FrozenDict(resets)
+        if outcome.control is not None:
+            commands = [self._command(key, command) for command in commands_of(outcome.control)]
+            found["control"] = FrozenList(commands)
+        self._fact("node_completed", found)
+
+    def _command(self, key: str, command: object) -> JsonObject:
+        nodes = self.plan.nodes
+        if isinstance(command, Goto):
+            target = nodes.get(command.target)
+            if target is None and command.target != END:
+                known = ", ".join(nodes)
+                raise ValueError(
+                    f"node {key!r}: Goto target {command.target!r} does not exist; known nodes: {known}"
+                )
+            if target is not None and target.template:
+                raise ValueError(f"node {key!r}: Goto target {command.target!r} is a template: use Send")
+            payload = freeze(command.payload, "payload of a Goto from node ", key, limit=self.max_bytes)
+            return FrozenDict({"goto": command.target, "immediate": command.immediate, "payload": payload})
+        if isinstance(command, Send):
+            if command.template not in self.plan.shape.templates:
+                known = ", ".join(self.plan.shape.templates) or "none"
+                raise ValueError(
+                    f"node {key!r}: Send target {command.template!r} is not a template node; templates: {known}"
+                )
+            payload = freeze(command.payload, "payload of a Send from node ", key, limit=self.max_bytes)
+            return FrozenDict({"send": command.template, "key": command.key, "payload": payload})
+        raise TypeError(f"node {key!r} returned the command {command!r}: use Goto or Send")
+
+    # The barrier.
+
+    async def _barrier(self) -> None:
+        """Fold what the wave's nodes returned, in plan order, and obey their commands.
+
+        Facts that an earlier engine had written before it stopped are not made again.
+        """
+        run, bus = self.run, self.bus
+        extras = await bus.collect("wave", run=run) if bus.has_provider("wave") else ()
+        returned = list(run.wave.returned)
+        if len(returned) > 1:
+            returned.sort(key=run.order_of)
+        self._returned = returned
+        for extra in extras:
+            self._fact("note", frozen_object({"data": extra}, "what a provider of 'wave' contributed"))
+        if self._frontier is not None:
+            self._frontier.ended(returned)
+        done = run.wave.committed
+        try:
+            delta = self._wave_delta(returned)
+        except AmbiguousWrite as error:
+            self.fail(str(error), "ambiguous_write")
+            return
+        except (TypeError, ValueError) as error:
+            self.fail(f"a write of wave {run.wave.number} cannot be folded: {error}", "bad_write")
+            return
+        if delta is not None:
+            if not done:
+                self._fact("state_delta", delta)
+            done -= 1
+        for key in returned:
+            returned_data = run.wave.returned[key]
+            if "control" in returned_data:
+                for command in dicts_in(returned_data, "control"):
+                    if done <= 0:
+                        self._obey(key, command)
+                    done -= 1
+
+    def _wave_delta(self, returned: Sequence[str]) -> JsonObject | None:
+        run = self.run
+        writes: WaveWrites | None = None
+        for key in returned:
+            data = run.wave.returned[key]
+            for kind in ("delta", "reset"):
+                if kind in data:
+                    writes = writes or WaveWrites(self.plan.channels)
+                    for name, value in dict_in(data, kind).items():
+                        writes.take(Write(name, value, key, kind == "reset"))
+        if writes is None:
+            return None
+        writes.check_ambiguous()
+        return {"wave": run.wave.number, **writes.folded()}
+
+    def _obey(self, by: str, command: JsonObject) -> None:
+        run, frontier = self.run, self._frontier
+        data: JsonObject = {"wave": run.wave.number, "by": by, **command}
+        if "send" in command:
+            name = command["key"]
+            key = run.instance_key(text_in(command, "send"), name if isinstance(name, str) else None)
+            known = key in run.instance_inputs
+            self._fact("control", {**data, "key": key})
+            if not known and frontier is not None:
+                frontier.released(key, was_ended=False)
+            return
+        target = text_in(command, "goto")
+        was_ended = run.is_terminal(target)
+        self._fact("control", data)
+        if frontier is not None and target != END:
+            frontier.released(target, was_ended=was_ended)
+
+    # What the contexts of nodes ask of their host.
+
+    async def record(self, kind: str, data: Mapping[str, JsonValue]) -> None:
+        """Append one fact of a node to the log before it goes on."""
+        self._fact(kind, {"wave": self.run.wave.number, **data})
+        await self.tree.flush()
+        if self.tree.cancelled:
+            raise asyncio.CancelledError
+
+    def park_id(self, path: str) -> str:
+        """The id of the next interrupt with this path."""
+        return self.tree.park_id(path)
+
+    async def without_slot(self, key: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Let a node wait for a child run without keeping others from running."""
+        lent = self._lent
+        lent[key] = lent.get(key, 0) + 1
+        if lent[key] == 1:
+            self._slots.give()
+        await work()
+        if lent[key] == 1:
+            await self._slots.take()
+        lent[key] -= 1
+
+
+def _cancelling() -> bool:
+    """Whether someone outside asks this task to stop, rather than its body having raised."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _all_parked(error: BaseException) -> list[Interrupt]:
+    """The interrupts in a group of errors that are nothing but parks, as a task group in a body makes it."""
+    if not isinstance(error, BaseExceptionGroup):
+        return []
+    parked, rest = error.split(Parked)
+    return _interrupts_in(parked) if parked is not None and rest is None else []
+
+
+def _interrupts_in(group: BaseExceptionGroup[Parked]) -> list[Interrupt]:
+    found: list[Interrupt] = []
+    for error in group.exceptions:
+        found.extend(_interrupts_in(error) if isinstance(error, BaseExceptionGroup) else error.interrupts)
+    return found
+
+
+def _error_text(error: BaseException) -> str:
+    said = error.args[0] if isinstance(error, KeyError) and error.args else error
+    text = f"{type(error).__name__}: {said}" if str(said) else type(error).__name__
+    return text.encode("utf-8", "replace").decode()[:4000]

@@ -1,0 +1,107 @@
+"""The tree of a root run while it is driven: one numbering, one writer, one voice.
+
+A root run and its children share a log, and a reader of the page follows all of
+them as one story.  So their facts get their positions in one place, are written
+in that order, and are told in that order.  Every change to any of the runs
+passes through `fact`, and nothing is acted on before `flush` has kept it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+
+from playground.kernel.breakpoints import Breakpoint
+from playground.kernel.bus import Bus
+from playground.kernel.eventlog import Event, EventLog
+from playground.kernel.run import Run, split_park
+from playground.kernel.values import FrozenDict, JsonValue, text_in
+
+
+class Tree:
+    """What the runs of one tree share while they are driven.
+
+    Attributes:
+        pos: position of the latest fact.
+        parks: how often each path has parked, so that interrupt ids never recur.
+        root: the root run.
+        breakpoints: where it stops.
+        pausing, cancelled: what someone outside has asked for.
+        broken: the error that ended the writing; nothing more is kept after it.
+    """
+
+    def __init__(self, log: EventLog, bus: Bus, clock: Callable[[], float], root: Run) -> None:
+        self.root = root
+        self.pos = root.last_pos
+        self.parks = dict(root.parks)
+        self.breakpoints: tuple[Breakpoint, ...] = ()
+        self.pausing = False
+        self.cancelled = False
+        self.flushing = False
+        self.broken: BaseException | None = None
+        self._log = log
+        self._bus = bus
+        self._clock = clock
+        self._ts = 0.0
+        self._outbox: list[Event] = []
+        self._waiting: list[asyncio.Future[None]] = []
+
+    def fact(self, run: Run, kind: str, data: Mapping[str, JsonValue]) -> None:
+        """Make an event, apply it to its run, and queue it for the log."""
+        self.pos = pos = self.pos + 1
+        self._ts = ts = max(self._ts, self._clock())
+        frozen = data if type(data) is FrozenDict else FrozenDict(data)
+        event = Event(run.event_seq + 1, run.run_id, kind, frozen, run.parent_id, pos, ts)
+        run.take(event)
+        self._outbox.append(event)
+
+    async def flush(self) -> None:
+        """Append what is queued as one batch, then tell the bus; afterwards all facts made so far are kept.
+
+        Runs that flush at once share batches: who comes while one is being written finds its facts in the next.
+
+        Raises:
+            LogError, or whatever the log raises; from then on the tree is broken.
+        """
+        while self.flushing:
+            written = asyncio.get_running_loop().create_future()
+            self._waiting.append(written)
+            await written
+        if self.broken is not None:
+            raise self.broken
+        if self._outbox:
+            await self._write()
+
+    async def _write(self) -> None:
+        self.flushing = True
+        try:
+            while self._outbox:
+                batch, self._outbox = self._outbox, []
+                await self._log.append_many(batch)
+                if self._bus.heard:
+                    for event in batch:
+                        await self._bus.fire(event.kind, evt=event)
+        except BaseException as error:
+            self.broken = error
+            raise
+        finally:
+            self.flushing = False
+            waiting, self._waiting = self._waiting, []
+            for written in waiting:
+                if not written.done():
+                    written.set_result(None)
+
+    def park_id(self, path: str) -> str:
+        """The id of the next interrupt with this path; ids never recur in a tree."""
+        number = self.parks.get(path, 0) + 1
+        self.parks[path] = number
+        return path if number == 1 else f"{path}@{number}"
+
+    def learn(self, events: Iterable[Event]) -> None:
+        """Take up the numbering where stored events leave it."""
+        for event in events:
+            self.pos = max(self.pos, event.pos)
+            self._ts = max(self._ts, event.ts)
+            if event.kind == "interrupted":
+                path, number = split_park(text_in(event.data, "id"))
+                self.parks[path] = max(self.parks.get(path, 0), number)
