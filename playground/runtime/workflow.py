@@ -14,27 +14,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Self, TypeAlias, cast
+from typing import Self, cast
 
-from playground.kernel.body import FnBody, NodeBody, Outcome, SubPlanBody, task_text
+from playground.kernel.body import Outcome, task_text
 from playground.kernel.bus import Bus
 from playground.kernel.channels import Channel
 from playground.kernel.eventlog import CheckpointStore, EventLog, InMemoryEventLog, InMemoryStore
 from playground.kernel.graph import Edge, EdgePredicate, Join, Node, Plan, RetryPolicy
-from playground.kernel.ports import ChildSpec, LlmPort, Spawnable, ToolPort
+from playground.kernel.ports import ChildSpec, LlmPort, ToolPort
 from playground.kernel.run import Run
 from playground.kernel.scheduler import Scheduler
 from playground.kernel.values import JsonValue
 from playground.runtime.agent import Tool
+from playground.runtime.parts import Body, Labelled, Route, State, body_of
 from playground.runtime.result import RunResult
 from playground.runtime.tools import ToolRegistry, ToolSpec
-
-Body: TypeAlias = NodeBody | Plan | Spawnable | ChildSpec | Callable[..., object]
-"""What a node can be made of."""
-
-State: TypeAlias = Mapping[str, JsonValue]
 
 WorkflowResult = RunResult
 
@@ -71,28 +66,6 @@ def wait_human(
         expires_in: seconds after which `default` is the answer.
     """
     return Outcome.park(kind, payload, question, schema=schema, expires_in=expires_in, default=default)
-
-
-@dataclass(frozen=True, slots=True)
-class _Labelled:
-    """A condition with a name that a drawing can show."""
-
-    label: str
-    holds: EdgePredicate
-
-    def __call__(self, state: State) -> bool:
-        return self.holds(state)
-
-
-@dataclass(frozen=True, slots=True)
-class _Route:
-    """One way out of a branch: taken while the decision is its label."""
-
-    label: str
-    decide: Callable[[State], object]
-
-    def __call__(self, state: State) -> bool:
-        return self.decide(state) == self.label
 
 
 class Workflow:
@@ -166,7 +139,7 @@ class Workflow:
         Raises:
             TypeError: `body` is nothing that can run.
         """
-        self._nodes.append(Node(name, _body(name, body), join, template, terminal, timeout, retry))
+        self._nodes.append(Node(name, body_of(name, body), join, template, terminal, timeout, retry))
         return self
 
     add_node = add
@@ -180,14 +153,14 @@ class Workflow:
             label: what a drawing writes at it.
         """
         if when is not None and label is not None:
-            when = _Labelled(label, when)
+            when = Labelled(label, when)
         self._edges.append(Edge(source, target, when))
         return self
 
     def branch(self, source: str, routes: Mapping[str, str], *, decide: Callable[[State], object]) -> Self:
         """Draw one edge for each route; live is the one whose key `decide(state)` gives."""
         for key, target in routes.items():
-            self.edge(source, target, when=_Route(key, decide))
+            self.edge(source, target, when=Route(key, decide))
         return self
 
     def entry(self, *names: str) -> Self:
@@ -276,16 +249,3 @@ def _port(tools: ToolPort | Iterable[Tool] | None, bus: Bus) -> ToolPort | None:
         else:
             registry.function(tool)
     return registry
-
-
-def _body(name: str, body: Body) -> NodeBody:
-    if isinstance(body, Plan | Spawnable | ChildSpec):
-        return SubPlanBody(body)
-    if isinstance(body, NodeBody):
-        return body
-    if callable(body):
-        return FnBody(body)
-    raise TypeError(
-        f"node {name!r} is a {type(body).__name__}, which cannot run: "
-        "give a function, an agent, a workflow, a plan or a body"
-    )

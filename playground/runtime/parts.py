@@ -1,0 +1,61 @@
+"""What drawings are made of: anything that can do the work of a node, and conditions with a name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from playground.kernel.body import FnBody, NodeBody, SubPlanBody
+from playground.kernel.graph import EdgePredicate, Plan
+from playground.kernel.ports import ChildSpec, Spawnable
+from playground.kernel.values import JsonValue
+
+Child: TypeAlias = Plan | Spawnable | ChildSpec
+"""What runs as a child: a plan, an agent, a workflow."""
+
+Body: TypeAlias = NodeBody | Child | Callable[..., object]
+"""What a node can be made of."""
+
+State: TypeAlias = Mapping[str, JsonValue]
+"""The shared state of a run, as a condition sees it."""
+
+
+def body_of(name: str, body: Body) -> NodeBody:
+    """What `body` is as the body of node `name`.
+
+    Raises:
+        TypeError: it is nothing that can run.
+    """
+    if isinstance(body, Plan | Spawnable | ChildSpec):
+        return SubPlanBody(body)
+    if isinstance(body, NodeBody):
+        return body
+    if callable(body):
+        return FnBody(body)
+    raise TypeError(
+        f"node {name!r} is a {type(body).__name__}, which cannot run: "
+        "give a function, an agent, a workflow, a plan or a body"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """A condition with a name that a drawing can show."""
+
+    label: str
+    holds: EdgePredicate
+
+    def __call__(self, state: State) -> bool:
+        return self.holds(state)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One way out of a branch: taken while the decision is its label."""
+
+    label: str
+    decide: Callable[[State], object]
+
+    def __call__(self, state: State) -> bool:
+        return self.decide(state) == self.label
