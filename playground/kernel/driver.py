@@ -182,10 +182,8 @@ class Driver:
 
     def _begin(self) -> None:
         run = self.run
-        given, initial = dict(run.shared), run.plan.initial_shared()
+        shared = dict(run.shared)
         run.shared.clear()
-        run.shared.update(initial)
-        changed = {key: value for key, value in given.items() if key not in initial or initial[key] != value}
         start = {
             "format": FORMAT,
             "task": run.task,
@@ -193,7 +191,7 @@ class Driver:
             "path": run.path,
             "relation": "call" if run.parent_id else "root",
             "meta": run.meta,
-            "shared": changed,
+            "shared": shared,
             "breakpoints": run.breakpoints,
         }
         self._fact("run_started", frozen_object(start, "start of run ", run.run_id, limit=self.max_bytes))

@@ -279,16 +279,25 @@ class Scheduler:
             AlreadyAnswered: a question was decided before.
             Expired: a question has expired; `expire` goes on from there.
         """
+        await self.answer(plan, run_id, value, by=by, via=via, comment=comment)
+        return await self.recover(plan, run_id)
+
+    async def answer(
+        self, plan: Plan, run_id: str, value: object = None, *, by: str = "", via: str = "", comment: str = ""
+    ) -> Run:
+        """The first half of `resume`: write the answer down; `recover` then goes on from it.
+
+        Raises:
+            As `resume` does.
+        """
         async with self._lock(run_id):
             tree, run = await self._load_tree(plan, run_id)
             answers = self._answers(run, value)
-            about: JsonObject = {"by": by, "via": via, "comment": comment, "at": self.clock()}
-            kept = {key: found for key, found in about.items() if found != ""}
+            told = {"by": by, "via": via, "comment": comment}
+            about: JsonObject = {"at": self.clock(), **{key: text for key, text in told.items() if text}}
             for interrupt_id, answer in answers.items():
-                self._answer(tree, run, interrupt_id, answer, kept)
+                self._answer(tree, run, interrupt_id, answer, about)
             await tree.flush()
-            self._enter(tree)
-        await self._drive(tree)
         return run
 
     async def expire(self, plan: Plan, run_id: str) -> Run:
@@ -305,9 +314,7 @@ class Scheduler:
             for asked in over:
                 self._answer(tree, run, asked.id, asked.default, {"outcome": "expired", "at": self.clock()})
             await tree.flush()
-            self._enter(tree)
-        await self._drive(tree)
-        return run
+        return await self.recover(plan, run_id)
 
     async def recover(self, plan: Plan, run_id: str) -> Run:
         """Go on with a run whose engine is gone; one that is suspended or ended is returned as it is.
@@ -535,14 +542,12 @@ class Scheduler:
         known = run.interrupts.keys() | run.decisions.keys()
         if isinstance(value, dict) and not known.isdisjoint(value):
             answers: dict[str, object] = value
-        elif run.state is not RunState.SUSPENDED or not run.interrupts:
-            raise NotSuspended(f"run {run.run_id} is {run.state}: nothing to resume")
-        elif len(run.interrupts) > 1:
+        elif len(run.interrupts) > 1 and run.state is RunState.SUSPENDED:
             raise NoSuchInterrupt(
                 f"run {run.run_id} waits for {', '.join(run.interrupts)}: answer with a dict by interrupt id"
             )
         else:
-            answers = {next(iter(run.interrupts)): value}
+            answers = {interrupt_id: value for interrupt_id in run.interrupts}
         for interrupt_id in answers:
             decision = run.decisions.get(interrupt_id)
             if decision is not None:
@@ -558,6 +563,8 @@ class Scheduler:
                 )
             if self._is_over(asked):
                 raise Expired(f"{interrupt_id} of run {run.run_id} has expired: its default answer stands")
+        if run.state is not RunState.SUSPENDED or not answers:
+            raise NotSuspended(f"run {run.run_id} is {run.state}: nothing to resume")
         return answers
 
     def _is_over(self, asked: Interrupt) -> bool:
