@@ -13,11 +13,12 @@ from typing import Any, Generic, TypeAlias
 from typing_extensions import TypeVar
 
 from playground.agenton.compositor.graph import LayerNode, checked_graph, listed, providers_by_type_id
+from playground.agenton.compositor.noting import noting
 from playground.agenton.compositor.providers import LayerProvider, fresh_layer, layer_config
 from playground.agenton.compositor.restore import fitting_layers, restore_state
 from playground.agenton.compositor.run import CompositorRun, LayerRunSlot, Transformers
 from playground.agenton.compositor.schemas import CompositorConfig, CompositorSessionSnapshot
-from playground.agenton.layers import AnyLayer, Family, LayerConfig
+from playground.agenton.layers import Family, LayerConfig
 from playground.agenton.layers.schemas import validated
 
 LayerPromptT = TypeVar("LayerPromptT")
@@ -140,12 +141,16 @@ class Compositor(Generic[LayerPromptT, LayerUserPromptT, LayerToolT, PromptT, Us
         )
         slots: dict[str, LayerRunSlot] = {}
         for name, provider in self._providers.items():
-            slots[name] = slot = LayerRunSlot(name, fresh_layer(provider, layer_configs[name], name))
+            with noting(f"the provider of layer {name!r}"):
+                slots[name] = slot = LayerRunSlot(name, fresh_layer(provider, layer_configs[name], name))
             if name in stored:
                 restore_state(slot.layer, stored[name])
                 slot.lifecycle_state = stored[name].lifecycle_state
         for node in self.nodes:
-            _bind(slots[node.name], {field: slots[target].layer for field, target in node.deps.items()})
+            with noting(f"bind_deps of layer {node.name!r}"):
+                slots[node.name].layer.bind_deps(
+                    {field: slots[target].layer for field, target in node.deps.items()}
+                )
         return CompositorRun(slots, self._transformers)
 
     def _validated_configs(self, configs: Mapping[str, ConfigInput]) -> dict[str, LayerConfig]:
@@ -157,14 +162,6 @@ class Compositor(Generic[LayerPromptT, LayerUserPromptT, LayerToolT, PromptT, Us
             name: layer_config(provider.layer_type, configs.get(name), name)
             for name, provider in self._providers.items()
         }
-
-
-def _bind(slot: LayerRunSlot, deps: Mapping[str, AnyLayer]) -> None:
-    try:
-        slot.layer.bind_deps(deps)
-    except Exception as error:
-        error.add_note(f"while binding the dependencies of layer {slot.name!r}")
-        raise
 
 
 def _as_they_are(items: Sequence[Any]) -> Sequence[Any]:

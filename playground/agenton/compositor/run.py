@@ -12,8 +12,8 @@ failed.  Where each layer stands after a failure is a table in docs/agenton.md.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from sys import maxsize
 from types import MappingProxyType, TracebackType
@@ -28,6 +28,7 @@ from playground.agenton.compositor.contributions import (
     tools_of,
     user_prompts_of,
 )
+from playground.agenton.compositor.noting import noting
 from playground.agenton.compositor.schemas import CompositorSessionSnapshot
 from playground.agenton.layers import AnyLayer, ExitIntent, LifecycleState
 from playground.kernel.values import JsonObject, frozen_object
@@ -61,16 +62,16 @@ class LayerRunSlot:
 
     async def enter(self, way_back: AsyncExitStack) -> None:
         """Open the resource context and run the enter hook; put what undoes each onto `way_back`."""
-        with self._noting("resource_context"):
+        with noting(f"resource_context of layer {self.name!r}"):
             resources = self.layer.resource_context()
             await resources.__aenter__()
         way_back.push_async_exit(self._closing(resources))
         if self.lifecycle_state is LifecycleState.SUSPENDED:
-            with self._noting("on_context_resume"):
+            with noting(f"on_context_resume of layer {self.name!r}"):
                 await self.layer.on_context_resume()
             self.exit_intent = ExitIntent.SUSPEND
         else:
-            with self._noting("on_context_create"):
+            with noting(f"on_context_create of layer {self.name!r}"):
                 await self.layer.on_context_create()
             self.exit_intent = ExitIntent.DELETE
         self.lifecycle_state = LifecycleState.ACTIVE
@@ -80,32 +81,22 @@ class LayerRunSlot:
         after = LifecycleState.CLOSED  # also where it stands if the hook fails: it cannot be resumed
         try:
             if self.exit_intent is ExitIntent.SUSPEND:
-                with self._noting("on_context_suspend"):
+                with noting(f"on_context_suspend of layer {self.name!r}"):
                     await self.layer.on_context_suspend()
                 after = LifecycleState.SUSPENDED
             else:
-                with self._noting("on_context_delete"):
+                with noting(f"on_context_delete of layer {self.name!r}"):
                     await self.layer.on_context_delete()
         finally:
             self.lifecycle_state = after
 
     def _closing(self, resources: AbstractAsyncContextManager[None]) -> _Exit:
         async def close(kind: _Kind, failure: BaseException | None, trace: TracebackType | None) -> None:
-            with self._noting("resource_context", passing=failure):
+            with noting(f"resource_context of layer {self.name!r}", passing=failure):
                 await resources.__aexit__(kind, failure, trace)
             # Returns nothing, whatever it was told: a resource sees a failure pass, it cannot swallow it.
 
         return close
-
-    @contextmanager
-    def _noting(self, step: str, passing: BaseException | None = None) -> Iterator[None]:
-        """Name the culprit on every failure but the one that is only passing through."""
-        try:
-            yield
-        except BaseException as failure:
-            if failure is not passing:
-                failure.add_note(f"raised by {step} of layer {self.name!r}")
-            raise
 
 
 _Kind: TypeAlias = type[BaseException] | None

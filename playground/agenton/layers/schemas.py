@@ -55,7 +55,7 @@ def validated(schema: type[ModelT], value: object, what: str) -> ModelT:
             f"{title} got {type(value).__name__}: pass {schema.__name__}, or a dict of its fields"
         )
     else:
-        data = deepcopy(value)
+        data = deepcopy(value) if value else value
     try:
         return schema.model_validate(data, by_alias=True, by_name=True)
     except ValidationError as error:

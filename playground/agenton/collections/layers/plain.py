@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import MethodType
-from typing import Concatenate, Generic, ParamSpec, Self, TypeVar, get_type_hints
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, get_type_hints
 
 from pydantic import Field
 from typing_extensions import override
@@ -124,8 +124,8 @@ def with_object(
                 f"Tool {function.__name__!r} must accept the object dependency as its first positional "
                 f"parameter: add one of type {object_type.__name__}"
             )
-        declared = get_type_hints(function).get(first.name, object_type)
-        if isinstance(declared, type) and not issubclass(object_type, declared):
+        declared = get_type_hints(function).get(first.name, Any)
+        if declared is not Any and isinstance(declared, type) and not issubclass(object_type, declared):
             raise TypeError(
                 f"Tool {function.__name__!r}: its first parameter should accept {object_type.__name__!r}, "
                 f"but {first.name!r} is a {declared.__name__!r}"
