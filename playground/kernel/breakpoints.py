@@ -60,6 +60,11 @@ def parse_breakpoints(given: Sequence[object]) -> tuple[Breakpoint, ...]:
     return tuple(_parse(item) for item in given)
 
 
+def checked_breakpoints(given: Sequence[object]) -> list[JsonValue]:
+    """Breakpoints as the log keeps them; errors as in `parse_breakpoints`."""
+    return [found.to_json() for found in parse_breakpoints(given)]
+
+
 def _parse(item: object) -> Breakpoint:
     if isinstance(item, Mapping):
         keys = set(item)

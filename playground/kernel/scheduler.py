@@ -15,7 +15,7 @@ from typing import Literal
 from weakref import WeakValueDictionary
 
 from playground.kernel.body import NodeContext, Parked
-from playground.kernel.breakpoints import parse_breakpoints
+from playground.kernel.breakpoints import checked_breakpoints, parse_breakpoints
 from playground.kernel.bus import Bus
 from playground.kernel.channels import check_write
 from playground.kernel.driver import Driver, Slots
@@ -246,7 +246,7 @@ class Scheduler:
             ValueError: the plan is not sound.  What goes wrong later ends the run in FAILED.
         """
         run = Run.start(plan, task=task, run_id=run_id, meta=meta)
-        run.breakpoints = [found.to_json() for found in parse_breakpoints(breakpoints)]
+        run.breakpoints = checked_breakpoints(breakpoints)
         await self.drive(plan, run)
         return run
 

@@ -1,0 +1,26 @@
+"""Sessions: a run as a user knows it: a scenario, a run, a store, and the live tree of its events.
+
+No HTTP here: the web and the command line are two faces of the same sessions.
+"""
+
+from playground.sessions.catalog import Catalog, Entry
+from playground.sessions.errors import Conflict, Invalid, NotFound, SessionError
+from playground.sessions.feed import Feed, Told
+from playground.sessions.portrait import Portrait, portrait, stored_plan
+from playground.sessions.sessions import Options, Sessions
+
+__all__ = [
+    "Catalog",
+    "Conflict",
+    "Entry",
+    "Feed",
+    "Invalid",
+    "NotFound",
+    "Options",
+    "Portrait",
+    "SessionError",
+    "Sessions",
+    "Told",
+    "portrait",
+    "stored_plan",
+]

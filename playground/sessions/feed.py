@@ -1,0 +1,89 @@
+"""The feed of a run: what its viewers see, live, without holding it up.
+
+Live is log + tail.  Every viewer has a cursor into one short ring of what was
+just told, shared by all of them, so a viewer costs a number and not a queue.
+One that is too slow falls off the ring; what it missed it reads from the log,
+where nothing is ever missing.  What is not in the log, such as a token, is
+simply gone for it.
+
+`Told` carries the frames that were made of it, so that an event is rendered
+once and sent to everyone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from playground.kernel import Event
+
+RING = 1024
+"""How many of the latest items a feed keeps for its viewers."""
+
+
+@dataclass(slots=True, eq=False)
+class Told:
+    """One item of a feed: an event of the log, or something that is only told live.
+
+    Attributes:
+        event: the event; None for what is only live.
+        live: name and data of what is only live.
+        frames: what was made of it, by whoever renders it, under a key of theirs.
+    """
+
+    event: Event | None = None
+    live: tuple[str, Mapping[str, object]] | None = None
+    frames: dict[str, bytes] = field(default_factory=dict)
+
+
+class Feed:
+    """The latest items of one tree of runs.
+
+    `first` and `next` are the numbers of the oldest item kept and of the one to come.
+    """
+
+    def __init__(self, size: int = RING) -> None:
+        self._items: deque[Told] = deque(maxlen=size)
+        self._waiting: list[asyncio.Future[None]] = []
+        self.next = 0
+        self.closed = False
+
+    @property
+    def first(self) -> int:
+        """Number of the oldest item that is kept."""
+        return self.next - len(self._items)
+
+    def push(self, told: Told) -> None:
+        """Add an item and wake who waits for one."""
+        self._items.append(told)
+        self.next += 1
+        self._wake()
+
+    def close(self) -> None:
+        """Nothing more will come; wakes everyone."""
+        self.closed = True
+        self._wake()
+
+    def since(self, number: int) -> Sequence[Told]:
+        """The items from `number` on; those that the ring has lost are left out."""
+        skip = max(0, number - self.first)
+        if skip >= len(self._items):
+            return ()
+        if skip == len(self._items) - 1:
+            return (self._items[-1],)
+        return [self._items[i] for i in range(skip, len(self._items))]
+
+    async def wait(self, number: int) -> None:
+        """Return when there is an item `number`, or when the feed is closed."""
+        while self.next <= number and not self.closed:
+            told = asyncio.get_running_loop().create_future()
+            self._waiting.append(told)
+            await told
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for told in waiting:
+            if not told.done():
+                told.set_result(None)

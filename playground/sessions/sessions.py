@@ -1,0 +1,820 @@
+"""Sessions: start, follow, answer, pause, fork, and go on after a restart.
+
+A session owns no truth.  What it knows of a run is in the run's log, and the
+scenario is built anew whenever a run is taken up, so a run that is resumed in
+the process that started it takes the same path as one whose server was killed.
+What is held in memory is only what is going on right now: the task that drives
+a run, and the feed of who watches it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import cast
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError
+
+from playground.backends import RunRecord, Store
+from playground.kernel import (
+    AlreadyAnswered,
+    Bus,
+    ChildSpec,
+    Event,
+    Expired,
+    Interrupt,
+    JsonObject,
+    JsonValue,
+    LogConflict,
+    LogError,
+    NoSuchInterrupt,
+    NotJson,
+    NotSuspended,
+    Plan,
+    Run,
+    RunState,
+    Scheduler,
+    check_run_id,
+    root_of,
+)
+from playground.kernel.body import task_text
+from playground.kernel.breakpoints import checked_breakpoints
+from playground.kernel.run import BREAKPOINT, new_run_id
+from playground.kernel.scheduler import child_spec
+from playground.kernel.values import thaw
+from playground.runtime.scenario import Scenario, ScenarioEnv
+from playground.sessions.catalog import Catalog
+from playground.sessions.errors import Busy, Conflict, Invalid, NotFound
+from playground.sessions.feed import Feed, Told
+from playground.sessions.portrait import Portrait, portrait
+
+_log = logging.getLogger(__name__)
+
+CATCH_UP = 500
+"""How many events a viewer reads from the log at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a run is started: step by step, and where it stops."""
+
+    step: bool = False
+    breakpoints: Sequence[object] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A person's decision on one parked step: a verdict, a value, or both, and why."""
+
+    approved: bool | None = None
+    value: JsonValue = None
+    has_value: bool = False
+    comment: str = ""
+
+
+@dataclass(eq=False, slots=True)
+class _Live:
+    """A run that is being driven."""
+
+    scheduler: Scheduler
+    plan: Plan
+    task: asyncio.Task[None] | None = None
+
+
+class Sessions:
+    """All runs of one store, and the scenarios they are made from.
+
+    Args:
+        store: where runs are kept; closed by `close`.
+        catalog: the scenarios.
+        pace: seconds between two pieces of a scripted text, so that a person can watch.
+        max_running: how many runs may be driven at once.
+        clock: wall time in seconds.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        catalog: Catalog,
+        *,
+        pace: float = 0.0,
+        max_running: int = 100,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.store = store
+        self.catalog = catalog
+        self.bus = Bus()
+        self._pace = pace
+        self._max_running = max_running
+        self._clock = clock
+        self._live: dict[str, _Live] = {}
+        self._feeds: dict[str, Feed] = {}
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._chores: set[asyncio.Task[object]] = set()
+        self._told = self.bus.subscribe(maxsize=20_000, on_full="drop")
+        self._telling: asyncio.Task[None] | None = None
+
+    # Coming and going.
+
+    async def open(self, *, recover: bool = True) -> None:
+        """Begin to listen, and go on with the runs that a dead process left behind.
+
+        Args:
+            recover: False leaves those runs as they are, to be continued one by one.
+        """
+        self._telling = asyncio.create_task(self._tell())
+        if not recover:
+            return
+        for state in (RunState.RUNNING, RunState.SUSPENDED):
+            cursor: str | None = None
+            while True:
+                records, cursor = await self.store.runs.find(state=state, limit=200, cursor=cursor)
+                for record in records:
+                    await self._take_up(record)
+                if cursor is None:
+                    break
+
+    async def _take_up(self, record: RunRecord) -> None:
+        try:
+            if record.state is RunState.RUNNING:
+                await self.go_on(record.run_id)
+            elif await self.store.documents.get("expiries", record.run_id) is not None:
+                self._schedule_expiry(await self._run(record.run_id))
+        except Exception:
+            _log.exception("run %s could not be taken up; it stays as it is", record.run_id)
+
+    async def close(self) -> None:
+        """Stop driving; what was going on is taken up at the next start.  End the feeds and close the store."""
+        for timer in self._timers.values():
+            timer.cancel()
+        for feed in self._feeds.values():
+            feed.close()
+        tasks = [live.task for live in self._live.values() if live.task is not None]
+        tasks += [self._telling] if self._telling is not None else []
+        for task in [*tasks, *self._chores]:
+            task.cancel()
+        await asyncio.gather(*tasks, *self._chores, return_exceptions=True)
+        await self.store.close()
+
+    def end_feeds(self) -> None:
+        """End all live feeds, so that a server with open streams can shut down."""
+        for feed in self._feeds.values():
+            feed.close()
+
+    # Starting and taking up.
+
+    async def start(
+        self,
+        key: str,
+        given: JsonValue = None,
+        *,
+        lang: str = "en",
+        continues: str | None = None,
+        options: Options | None = None,
+    ) -> str:
+        """Start a run of a scenario and return its id; it goes on in the background.
+
+        Args:
+            given: the input; None for the scenario's default.
+            continues: an ended run of the same scenario that this one is the next turn of.
+
+        Raises:
+            NotFound: no such scenario or run.
+            Conflict: the scenario cannot run, or the run before cannot be continued.
+            Invalid: the input does not fit.
+            Busy: too many runs are going on.
+        """
+        scenario = self.catalog.scenario(key)
+        options = options or Options()
+        if len(self._live) >= self._max_running:
+            raise Busy(f"{self._max_running} runs are going on: wait until one ends, or cancel one")
+        value = scenario.default_input.get(lang, "") if given is None else given
+        check_input(scenario, value)
+        spec = self._build(scenario, lang)
+        meta: dict[str, object] = {"scenario": key, "lang": lang, "input": value}
+        shared = dict(spec.shared(task_text(value))) if spec.shared else {}
+        if continues is not None:
+            meta["continues"] = continues
+            shared.update(await self._history(continues, key, shared))
+        try:
+            run = Run.start(spec.plan, run_id=new_run_id(), task=task_text(value), meta=meta)
+            run.shared.update(cast("dict[str, JsonValue]", shared))
+            scheduler = self._scheduler(spec)
+            run.breakpoints = checked_breakpoints(
+                [*options.breakpoints, *([{"every": "wave"}] if options.step else [])]
+            )
+        except (ValueError, NotJson) as error:
+            raise Invalid(str(error)) from error
+        begun = asyncio.Event()
+        forget = self.bus.on("run_started", lambda evt: begun.set() if evt.run_id == run.run_id else None)
+        task = self._drive(_Live(scheduler, spec.plan), run.run_id, scheduler.drive(spec.plan, run))
+        waiting = asyncio.ensure_future(begun.wait())
+        await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        forget()
+        return run.run_id
+
+    async def _history(self, before: str, key: str, shared: Mapping[str, object]) -> dict[str, object]:
+        run = await self._run(before)
+        if run.meta.get("scenario") != key:
+            raise Conflict(f"run {before} is of another scenario: continue it there")
+        if not run.state.ended:
+            raise Conflict(f"run {before} is {run.state}: it can be continued once it has ended")
+        carried: dict[str, object] = {}
+        for name, value in run.shared.items():
+            new = shared.get(name)
+            if isinstance(value, list) and isinstance(new, list):
+                carried[name] = [*value, *new]
+        return carried
+
+    def _build(self, scenario: Scenario, lang: str) -> ChildSpec:
+        entry = self.catalog.get(scenario.key)
+        env = ScenarioEnv.from_environ(
+            lang, pace=self._pace, documents=self.store.documents, files=entry.path.parent / entry.path.stem
+        )
+        return child_spec(scenario.build(lang, env))
+
+    def _scheduler(self, spec: ChildSpec) -> Scheduler:
+        return Scheduler(
+            llm=spec.llm,
+            tools=spec.tools,
+            bus=self.bus,
+            eventlog=self.store.log,
+            store=self.store.checkpoints,
+            max_waves=spec.max_waves or 64,
+            clock=self._clock,
+        )
+
+    async def _crew(self, run_id: str) -> _Live:
+        """What it takes to go on with a stored run: its scenario, built anew."""
+        live = self._live.get(run_id)
+        if live is not None:
+            return live
+        run = await self._run(run_id)
+        key = str(run.meta.get("scenario"))
+        spec = self._build(self.catalog.scenario(key), str(run.meta.get("lang", "en")))
+        return _Live(self._scheduler(spec), spec.plan)
+
+    def _drive(self, live: _Live, run_id: str, work: Awaitable[object]) -> asyncio.Task[None]:
+        live.task = asyncio.create_task(self._driven(run_id, work), name=f"drive {run_id}")
+        self._live[run_id] = live
+        return live.task
+
+    async def _driven(self, run_id: str, work: Awaitable[object]) -> None:
+        try:
+            await work
+        except LogConflict:
+            _log.warning("run %s is being driven by another process; this one lets go", run_id)
+        except Exception:
+            _log.exception("driving run %s stopped; it can be continued", run_id)
+        finally:
+            self._live.pop(run_id, None)
+            chore: asyncio.Task[object] = asyncio.create_task(self._settle(run_id))
+            self._chores.add(chore)
+            chore.add_done_callback(self._chores.discard)
+
+    async def _settle(self, run_id: str) -> None:
+        """Bring the list of runs up to date with a run that came to rest."""
+        run = await self._run(run_id)
+        await self._index(run)
+        self._schedule_expiry(run)
+        await self.store.documents.put("expiries", run_id, _next_expiry(run))
+        feed = self._feeds.get(run_id)
+        if feed is not None:
+            feed.push(Told(live=("rest", {"state": str(run.state)})))
+
+    async def _index(self, run: Run) -> None:
+        events = await self.store.log.stream(run.run_id, 0, 1)
+        latest = await self.store.log.stream(run.run_id, run.last_pos - 1, 1)
+        waiting = sum(asked.kind != "breakpoint" for asked in run.interrupts.values())
+        forked = run.meta.get("forked_from")
+        continues = run.meta.get("continues")
+        await self.store.runs.put(
+            RunRecord(
+                run_id=run.run_id,
+                scenario=str(run.meta.get("scenario", "")),
+                state=run.state,
+                task=run.task,
+                created=events[0].ts if events else self._clock(),
+                updated=latest[-1].ts if latest else self._clock(),
+                waiting=waiting,
+                continues=continues if isinstance(continues, str) else None,
+                forked_from=str(forked["run_id"]) if isinstance(forked, dict) else None,
+            )
+        )
+
+    def _schedule_expiry(self, run: Run) -> None:
+        timer = self._timers.pop(run.run_id, None)
+        if timer is not None:
+            timer.cancel()
+        due = _next_expiry(run)
+        if due is not None and run.state is RunState.SUSPENDED:
+            loop = asyncio.get_running_loop()
+            delay = max(0.0, due - self._clock())
+            self._timers[run.run_id] = loop.call_later(delay, self._expire, run.run_id)
+
+    def _expire(self, run_id: str) -> None:
+        self._timers.pop(run_id, None)
+
+        async def expire() -> None:
+            live = await self._crew(run_id)
+            await self._drive(live, run_id, live.scheduler.expire(live.plan, run_id))
+
+        chore: asyncio.Task[object] = asyncio.create_task(expire())
+        self._chores.add(chore)
+        chore.add_done_callback(self._chores.discard)
+
+    # Looking.
+
+    async def _events(self, run_id: str) -> list[Event]:
+        try:
+            check_run_id(run_id)
+            events = await self.store.log.stream(root_of(run_id))
+        except ValueError as error:
+            raise NotFound(str(error)) from error
+        if not any(event.run_id == run_id for event in events[:1] if run_id == root_of(run_id)) and not any(
+            event.run_id == run_id for event in events
+        ):
+            raise NotFound(f"there is no run {run_id}: look at the list of runs, and at which store is open")
+        return events
+
+    async def _run(self, run_id: str) -> Run:
+        return (await self.portrait(run_id)).run
+
+    def _plan_of(self, events: Sequence[Event], run_id: str) -> Plan | None:
+        """The scenario's plan for a root run; a child run's is known only while its parent's body runs."""
+        if run_id != root_of(run_id):
+            return None
+        meta = events[0].data.get("meta")
+        key = meta.get("scenario") if isinstance(meta, dict) else None
+        try:
+            scenario = self.catalog.scenario(str(key))
+            return self._build(scenario, str(cast("JsonObject", meta).get("lang", "en"))).plan
+        except (NotFound, Conflict):
+            return None
+        except Exception:
+            _log.exception("scenario %r cannot be built; its runs are shown from their logs", key)
+            return None
+
+    async def portrait(self, run_id: str, at: int | None = None) -> Portrait:
+        """Where a run stood at position `at` of its tree, or stands now.
+
+        Raises:
+            NotFound: no such run.
+        """
+        events = await self._events(run_id)
+        return portrait(self._plan_of(events, run_id), events, run_id, at)
+
+    async def describe(self, run_id: str) -> JsonObject:
+        """The run as the API tells it.
+
+        Raises:
+            NotFound: no such run.
+        """
+        events = await self._events(run_id)
+        seen = portrait(self._plan_of(events, run_id), events, run_id)
+        run = seen.run
+        forked = run.meta.get("forked_from")
+        return {
+            "run_id": run.run_id,
+            "scenario": run.meta.get("scenario"),
+            "state": str(run.state),
+            "driven": self.is_driven(run_id),
+            "task": run.task,
+            "input": run.meta.get("input"),
+            "lang": run.meta.get("lang"),
+            "waves": run.metrics["waves"],
+            "output": thaw(run.final_output) if run.state is RunState.COMPLETED else None,
+            "error": run.final_output if run.state is RunState.FAILED else None,
+            "interrupts": [
+                {**asked.to_json(), "since": _since(events, asked.id), "follows": follows(seen, asked)}
+                for asked in run.interrupts.values()
+            ],
+            "parent_id": run.parent_id,
+            "children": list(run.children),
+            "continues": run.meta.get("continues"),
+            "forked_from": forked,
+            "breakpoints": list(run.breakpoints),
+            "metrics": dict(run.metrics),
+            "last_event_id": events[-1].pos,
+            "url": f"/runs/{run.run_id}",
+            "foreign": seen.foreign,
+        }
+
+    def is_driven(self, run_id: str) -> bool:
+        """Whether this process is at work on the run."""
+        return root_of(run_id) in self._live
+
+    async def find(
+        self,
+        *,
+        state: str | None = None,
+        scenario: str | None = None,
+        text: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> tuple[list[RunRecord], str | None]:
+        """One page of the list of runs, newest first, and the cursor of the next page.
+
+        Raises:
+            Invalid: no such state, or a cursor or limit that cannot be.
+        """
+        try:
+            wanted = RunState(state) if state else None
+            return await self.store.runs.find(
+                state=wanted, scenario=scenario or None, text=text or None, limit=limit, cursor=cursor or None
+            )
+        except ValueError as error:
+            raise Invalid(str(error)) from error
+
+    async def events(self, run_id: str, after: int = 0, limit: int | None = None) -> list[Event]:
+        """The events of a run's whole tree after a position.
+
+        Raises:
+            NotFound: no such run.
+        """
+        found = await self._stream(run_id, after, limit)
+        if not found and not await self._stream(run_id, 0, 1):
+            raise NotFound(f"there is no run {run_id}: look at the list of runs, and at which store is open")
+        return found
+
+    async def _stream(self, run_id: str, after: int, limit: int | None) -> list[Event]:
+        try:
+            return await self.store.log.stream(root_of(check_run_id(run_id)), after, limit)
+        except ValueError as error:
+            raise NotFound(str(error)) from error
+
+    async def follow(self, run_id: str, after: int = 0) -> AsyncIterator[Sequence[Told]]:
+        """What happens in a run's tree after a position: first what the log has, then live, in batches.
+
+        Nothing of the log is missed or told twice, however slow the reader is; when it
+        was too slow for the live feed, an item `lagging` comes before the rest is read
+        from the log.  Ends when the run has ended or the sessions close.
+
+        Raises:
+            NotFound: no such run.
+        """
+        root = root_of(run_id)
+        if not await self._stream(run_id, 0, 1):
+            raise NotFound(f"there is no run {run_id}: look at the list of runs, and at which store is open")
+        feed = self._feeds.setdefault(root, Feed())
+        position, number, behind = after, feed.next, True
+        while True:
+            if behind:
+                number = feed.next
+                while events := await self.store.log.stream(root, position, CATCH_UP):
+                    position = events[-1].pos
+                    yield [Told(event) for event in events]
+                    if _ends(events[-1], root):
+                        return
+                behind = False
+            await feed.wait(number)
+            if feed.closed and feed.next <= number:
+                return
+            if number < feed.first:
+                behind = True
+                yield [Told(live=("lagging", {"after": position}))]
+                continue
+            told = feed.since(number)
+            number += len(told)
+            fresh = [item for item in told if item.event is None or item.event.pos > position]
+            for item in fresh:
+                if item.event is None:
+                    continue
+                if item.event.pos != position + 1:
+                    behind = True
+                    break
+                position = item.event.pos
+            if behind:
+                fresh = [item for item in fresh if item.event is None or item.event.pos <= position]
+            if fresh:
+                yield fresh
+            if any(item.event is not None and _ends(item.event, root) for item in fresh):
+                return
+
+    async def _tell(self) -> None:
+        """Hand what the bus tells to the feeds of those who watch."""
+        async for item in self._told:
+            event = item.get("evt")
+            if isinstance(event, Event):
+                feed = self._feeds.get(root_of(event.run_id))
+                if feed is not None:
+                    feed.push(Told(event))
+            elif isinstance(run_id := item.get("run_id"), str):
+                feed = self._feeds.get(root_of(run_id))
+                if feed is not None:
+                    data = {key: value for key, value in item.items() if key != "event"}
+                    feed.push(Told(live=(str(item["event"]), data)))
+
+    # Deciding.
+
+    async def answer(
+        self, run_id: str, answers: Mapping[str, Answer], *, by: str = "", via: str = ""
+    ) -> None:
+        """Decide parked steps; the run goes on in the background.
+
+        Raises:
+            NotFound: no such run or interrupt.
+            Conflict: the run is not suspended, or a step is already decided or has expired.
+            Invalid: an answer does not fit its schema.
+        """
+        await self._rest(run_id)
+        run = await self._run(run_id)
+        values: dict[str, JsonValue] = {}
+        comments = [answer.comment for answer in answers.values() if answer.comment]
+        for interrupt_id, answer in answers.items():
+            asked = run.interrupts.get(interrupt_id)
+            if asked is not None:
+                values[interrupt_id] = answer_value(asked, answer)
+            elif interrupt_id in run.decisions:
+                raise _decided(interrupt_id, run.decisions[interrupt_id])
+            else:
+                raise NotFound(f"run {run_id} never asked {interrupt_id!r}")
+        if not values:
+            raise Invalid("no answer was given: name at least one interrupt")
+        await self._resume(run_id, values, by=by, via=via, comment="; ".join(comments))
+
+    async def _resume(
+        self, run_id: str, values: Mapping[str, JsonValue], *, by: str = "", via: str = "", comment: str = ""
+    ) -> None:
+        live = await self._crew(run_id)
+        try:
+            await live.scheduler.answer(live.plan, run_id, dict(values), by=by, via=via, comment=comment)
+        except AlreadyAnswered as error:
+            raise _decided(next(iter(values)), error.decision) from error
+        except NoSuchInterrupt as error:
+            raise NotFound(str(error.args[0])) from error
+        except (NotSuspended, Expired, LogConflict) as error:
+            raise Conflict(str(error)) from error
+        except LogError as error:
+            raise Conflict(f"the run cannot go on: {error}") from error
+        except NotJson as error:
+            raise Invalid(str(error)) from error
+        self._drive(live, run_id, live.scheduler.recover(live.plan, run_id))
+
+    async def _rest(self, run_id: str) -> None:
+        """Wait until a run that is being driven comes to rest: an answer finds it parked then."""
+        live = self._live.get(run_id)
+        if live is not None and live.task is not None:
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({live.task}, timeout=10)
+
+    # Steering.
+
+    async def pause(self, run_id: str) -> None:
+        """Let a run stop before its next wave.
+
+        Raises:
+            NotFound: no such run.
+            Conflict: it is not being driven.
+        """
+        await self._run(run_id)
+        live = self._live.get(run_id)
+        if live is None:
+            raise Conflict(f"run {run_id} is not going on: there is nothing to pause")
+        try:
+            live.scheduler.pause(run_id)
+        except NotSuspended as error:
+            raise Conflict(str(error)) from error
+
+    async def go_on(self, run_id: str, *, step: bool = False, by: str = "", via: str = "") -> None:
+        """Go on from a pause, a breakpoint or a crash.
+
+        Args:
+            step: for one wave only.
+
+        Raises:
+            NotFound: no such run.
+            Conflict: there is nothing to go on from.
+        """
+        run = await self._run(run_id)
+        if run.state.ended:
+            raise Conflict(f"run {run_id} is {run.state}: fork it to go on from an earlier moment")
+        if self.is_driven(run_id):
+            raise Conflict(f"run {run_id} is going on already")
+        pauses = [id for id in run.interrupts if id.rpartition("/")[2].startswith(BREAKPOINT)]
+        if pauses:
+            await self._resume(run_id, {id: {"step": step} for id in pauses}, by=by, via=via)
+        elif run.state is RunState.SUSPENDED:
+            raise Conflict(f"run {run_id} waits for {', '.join(run.interrupts)}: decide that")
+        else:
+            live = await self._crew(run_id)
+            self._drive(live, run_id, live.scheduler.recover(live.plan, run_id))
+
+    async def cancel(self, run_id: str) -> None:
+        """End a run in failure, reason "cancelled".
+
+        Raises:
+            NotFound: no such run.
+            Conflict: it has ended.
+        """
+        run = await self._run(run_id)
+        live = self._live.get(run_id)
+        scheduler = (
+            live.scheduler
+            if live
+            else Scheduler(
+                bus=self.bus, eventlog=self.store.log, store=self.store.checkpoints, clock=self._clock
+            )
+        )
+        try:
+            await scheduler.cancel(run_id)
+        except NotSuspended as error:
+            raise Conflict(str(error)) from error
+        if live is None:
+            await self._index(await self._run(run.run_id))
+
+    async def crash(self, run_id: str) -> None:
+        """Drop what drives a run, as a kill of the process would; `go_on` takes it up again.
+
+        Raises:
+            NotFound: no such run.
+            Conflict: it is not being driven.
+        """
+        await self._run(run_id)
+        live = self._live.get(run_id)
+        if live is None or live.task is None:
+            raise Conflict(f"run {run_id} is not going on: there is nothing to crash")
+        live.task.cancel()
+        await asyncio.wait({live.task})
+
+    async def set_breakpoints(self, run_id: str, breakpoints: Sequence[object]) -> None:
+        """Set where a run stops.
+
+        Raises:
+            NotFound: no such run.
+            Invalid: one of them is no breakpoint.
+            Conflict: the run has ended.
+        """
+        run = await self._run(run_id)
+        if run.state.ended:
+            raise Conflict(f"run {run_id} is {run.state}: breakpoints would never be met")
+        live = await self._crew(run_id)
+        try:
+            await live.scheduler.set_breakpoints(run_id, breakpoints)
+        except ValueError as error:
+            raise Invalid(str(error)) from error
+
+    async def fork(
+        self,
+        run_id: str,
+        at: int,
+        *,
+        updates: Mapping[str, JsonValue] | None = None,
+        given: JsonValue = None,
+    ) -> str:
+        """A new run that shares the past of another one up to a position, and goes on from there.
+
+        Args:
+            updates: channel values that replace those of that moment.
+            given: another input for the run; only before its first wave.
+
+        Raises:
+            NotFound: no such run or position.
+            Conflict: the scenario cannot run, or the run had ended by then.
+            Invalid: an update does not fit.
+        """
+        seen = await self.portrait(run_id)
+        if not 1 <= at <= seen.at:
+            raise NotFound(f"run {run_id} has no position {at}: choose one from 1 to {seen.at}")
+        if given is not None:
+            raise Invalid("a fork keeps its input: start the scenario again with another one")
+        live = await self._crew(run_id)
+        fork_id = new_run_id()
+        meta = {"forked_from": {"run_id": run_id, "at": at}}
+        try:
+            run = await live.scheduler.fork(
+                live.plan, run_id, at=at, updates=updates, new_id=fork_id, meta=meta, drive=False
+            )
+        except (NotJson, KeyError, TypeError) as error:
+            raise Invalid(str(error.args[0])) from error
+        except (ValueError, LogError) as error:
+            raise Conflict(str(error)) from error
+        await self._index(run)
+        self._schedule_expiry(run)
+        if run.running:
+            fresh = await self._crew(fork_id)
+            self._drive(fresh, fork_id, fresh.scheduler.recover(fresh.plan, fork_id))
+        return fork_id
+
+    async def delete(self, run_id: str) -> None:
+        """Remove a run and its child runs as if they had never been.
+
+        Raises:
+            NotFound: no such run.
+            Conflict: it is being driven.
+        """
+        await self._run(run_id)
+        if self.is_driven(run_id):
+            raise Conflict(f"run {run_id} is going on: cancel it first")
+        timer = self._timers.pop(run_id, None)
+        if timer is not None:
+            timer.cancel()
+        feed = self._feeds.pop(run_id, None)
+        if feed is not None:
+            feed.close()
+        await self.store.runs.delete(run_id)
+
+
+def check_input(scenario: Scenario, value: JsonValue) -> None:
+    """Check an input against a scenario.
+
+    Raises:
+        Invalid: naming the fields that do not fit.
+    """
+    if scenario.input_schema is None:
+        if not isinstance(value, str):
+            raise Invalid(f"scenario {scenario.key!r} takes text as its input, not {type(value).__name__}")
+        return
+    errors = schema_errors(scenario.input_schema, value)
+    if errors:
+        raise Invalid(f"the input does not fit scenario {scenario.key!r}", errors)
+
+
+def schema_errors(schema: Mapping[str, JsonValue], value: JsonValue) -> dict[str, str]:
+    """What is wrong with a value, by the path of the field; empty: it fits."""
+    try:
+        Draft202012Validator.check_schema(schema)
+        found = Draft202012Validator(schema).iter_errors(value)
+        return {".".join(map(str, error.absolute_path)): error.message for error in found}
+    except SchemaError as error:
+        return {"": f"the schema itself is wrong: {error.message}"}
+
+
+def answer_value(asked: Interrupt, answer: Answer) -> JsonValue:
+    """What a parked node receives for a person's answer.
+
+    Raises:
+        Invalid: the answer has no verdict where one is needed, or does not fit the schema.
+    """
+    if asked.kind == "input" or answer.approved is None:
+        if not answer.has_value:
+            raise Invalid(
+                f"{asked.id} needs a value" if asked.kind == "input" else f"{asked.id} needs a verdict"
+            )
+        _check_schema(asked, answer.value)
+        return answer.value
+    found: JsonObject = {"approved": answer.approved}
+    if answer.comment:
+        found["comment"] = answer.comment
+    if answer.has_value:
+        _check_schema(asked, answer.value)
+        if not isinstance(answer.value, dict):
+            raise Invalid(f"the edited fields of {asked.id} must be an object", {"": "not an object"})
+        found = {**answer.value, **found}
+    return found
+
+
+def _check_schema(asked: Interrupt, value: JsonValue) -> None:
+    errors = schema_errors(asked.schema, value) if asked.schema is not None else {}
+    if errors:
+        raise Invalid(f"the answer to {asked.id} does not fit", errors)
+
+
+def _decided(interrupt_id: str, decision: Mapping[str, JsonValue]) -> Conflict:
+    outcome, by = decision.get("outcome", "decided"), decision.get("by")
+    return Conflict(
+        f"{interrupt_id} is already {outcome}{f' by {by}' if by else ''}: the first decision stands", decision
+    )
+
+
+def follows(seen: Portrait, asked: Interrupt) -> JsonObject:
+    """The nodes that a step's static edges lead to, after approve and after reject.
+
+    What a body decides by a Goto cannot be known before it runs; a condition on an
+    edge is tried on the state as it would be with `approved` written.
+    """
+    plan, run = seen.plan, seen.run
+    found: JsonObject = {}
+    for verdict, approved in (("approve", True), ("reject", False)):
+        state = {**run.shared, "approved": approved, "verdict": verdict}
+        targets: list[JsonValue] = []
+        for edge in plan.shape.outgoing.get(asked.node_id, ()):
+            live = True
+            if edge.when is not None:
+                with suppress(Exception):
+                    live = bool(edge.when(state))
+            if live:
+                targets.append(edge.target)
+        found[verdict] = targets
+    return found
+
+
+def _since(events: Sequence[Event], interrupt_id: str) -> float | None:
+    for event in reversed(events):
+        if event.kind == "interrupted" and event.data["id"] == interrupt_id:
+            return event.ts
+    return None
+
+
+def _next_expiry(run: Run) -> float | None:
+    return min((a.expires_at for a in run.interrupts.values() if a.expires_at is not None), default=None)
+
+
+def _ends(event: Event, root: str) -> bool:
+    return event.run_id == root and event.kind in ("run_completed", "run_failed")
