@@ -1,0 +1,1 @@
+"""The pages and the HTTP API over `playground.sessions`; no engine logic lives here."""

@@ -1,0 +1,94 @@
+"""The addresses of the pages, built in one place.
+
+Templates and routes both ask here, so a link can never name a page that is
+not there.  Each part of an address is escaped: ids of parked steps hold `/`,
+and a scenario's key may be any file name.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import quote, urlencode
+
+HOME = "/"
+RUNS = "/runs"
+WAITING = "/waiting"
+
+
+def static(name: str) -> str:
+    """A file of `static/`, such as `css/base.css`."""
+    return f"/static/{name}"
+
+
+def scenario(key: str) -> str:
+    """The page of one scenario."""
+    return f"/scenarios/{quote(key, safe='')}"
+
+
+def home(**query: str | None) -> str:
+    """The picker, perhaps with `q`."""
+    return _with(HOME, query)
+
+
+def runs(**query: str | None) -> str:
+    """The list of runs; `state`, `scenario`, `q` and `cursor` narrow it. Posting here starts a run."""
+    return _with(RUNS, query)
+
+
+def run(run_id: str) -> str:
+    """The page of one run."""
+    return f"/runs/{quote(run_id, safe='~')}"
+
+
+def live(run_id: str, after: int) -> str:
+    """The stream of page fragments of a run, from the event after position `after`."""
+    return f"{run(run_id)}/live?after={after}"
+
+
+def moment(run_id: str) -> str:
+    """The run as of event `?at=`, as page fragments; `?before=` is the first row that is shown."""
+    return f"{run(run_id)}/moment"
+
+
+def earlier(run_id: str) -> str:
+    """Older rows of the timeline; `?before=` says before which position."""
+    return f"{run(run_id)}/events"
+
+
+def step(run_id: str, interrupt: str) -> str:
+    """The plain page of one parked step, which works without JavaScript."""
+    return f"{run(run_id)}/steps/{quote(interrupt, safe='/')}"
+
+
+def answers(run_id: str) -> str:
+    """Posting here answers a parked step of the run."""
+    return f"{run(run_id)}/answers"
+
+
+def commands(run_id: str) -> str:
+    """Posting `command` here pauses, steps, continues, cancels, crashes or deletes the run."""
+    return f"{run(run_id)}/commands"
+
+
+def forks(run_id: str) -> str:
+    """Posting `at` here makes a new run that shares this one's past."""
+    return f"{run(run_id)}/forks"
+
+
+def breakpoints(run_id: str) -> str:
+    """Posting here sets the run's breakpoints."""
+    return f"{run(run_id)}/breakpoints"
+
+
+def export(run_id: str) -> str:
+    """The run as JSON Lines."""
+    return f"/api{run(run_id)}/export"
+
+
+def fragment(key: str) -> str:
+    """A key as part of an element's id."""
+    return quote(key, safe="")
+
+
+def _with(path: str, query: dict[str, str | None]) -> str:
+    given = {key: value for key, value in query.items() if value}
+    return f"{path}?{urlencode(given)}" if given else path

@@ -1,0 +1,71 @@
+"""The rows of the timeline: what one event needs to know of those before it.
+
+A row is rendered once and sent to every viewer, so all that depends on earlier
+events (whose run it is, which wave of the root it opens, how long after the
+start it was) is found here, in one pass that can go on as events arrive.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+
+from playground.kernel.eventlog import Event, root_of
+from playground.web.graphview import marks_of
+from playground.web.viewmodels import EventRow, Tick
+
+MOST_TICKS = 600
+"""The scrubber's track shows at most about this many events; beyond it, waves first."""
+
+
+class Timeline:
+    """The rows of one tree, in order; `add` may be called again as the log grows."""
+
+    def __init__(self) -> None:
+        self._start: float | None = None
+        self._owners: dict[str, str] = {}
+        self._wave = 0
+
+    def add(self, events: Sequence[Event]) -> list[EventRow]:
+        """The rows of the events that follow those added so far."""
+        widths: Counter[object] = Counter(
+            event.data.get("wave")
+            for event in events
+            if event.kind == "node_started" and event.run_id == root_of(event.run_id)
+        )
+        return [self._row(event, widths) for event in events]
+
+    def _row(self, event: Event, widths: Counter[object]) -> EventRow:
+        if self._start is None:
+            self._start = event.ts
+        if event.kind == "delegated":
+            name, child = event.data.get("name"), event.data.get("child")
+            outer = self._owners.get(event.run_id, "")
+            self._owners[str(child)] = f"{outer}.{name or child}" if outer else str(name or child)
+        depth = event.run_id.count("~")
+        wave = event.data.get("wave")
+        opens = wave if not depth and isinstance(wave, int) and wave > self._wave else 0
+        self._wave = opens or self._wave
+        changes = [mark.json() for mark in marks_of(event)]
+        return EventRow(
+            id=event.pos,
+            seq=event.seq,
+            run_id=event.run_id,
+            parent_id=event.parent_id,
+            kind=event.kind,
+            ts=event.ts,
+            data=event.data,
+            offset=max(0.0, event.ts - self._start),
+            owner=self._owners.get(event.run_id, ""),
+            depth=depth,
+            opens=opens,
+            width=widths[opens] if opens else 0,
+            graph=json.dumps(changes, separators=(",", ":"), ensure_ascii=False) if changes else "",
+        )
+
+
+def ticks(rows: Sequence[EventRow], most: int = MOST_TICKS) -> tuple[Tick, ...]:
+    """The scrubber's track: every event of a short run, an even choice of a long one."""
+    stride = -(-len(rows) // most) or 1
+    return tuple(Tick(row.id, row.kind, row.opens > 0) for row in rows[::stride])

@@ -1,0 +1,198 @@
+"""The wave grid: rows are nodes, columns are waves, a cell is one execution.
+
+A column commits as one, which is the thing to see.  A child run nests under
+the node that called it, and its waves divide the column of that node's wave,
+so a wave of the root is as wide as what happened inside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from playground.web.graphview import Fact, state_after
+
+
+class TimedFact(Fact, Protocol):
+    """What the grid needs of an event: also where it lies and when it was."""
+
+    @property
+    def pos(self) -> int: ...
+    @property
+    def ts(self) -> float: ...
+
+
+@dataclass(frozen=True, slots=True)
+class GridCell:
+    """One execution of a node in one wave.
+
+    Args:
+        at: position of the event that started it.
+        gap: how many empty columns come before it in its row.
+        span: how many columns it is wide: more than one when runs inside it had several waves.
+        attempt: the number of the last try.
+        seconds: from its start to its end; None while it has none.
+    """
+
+    state: str
+    wave: int
+    at: int
+    gap: int = 0
+    span: int = 1
+    attempt: int = 1
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GridRow:
+    """A node's executions; `depth` counts the calls around it, `rest` the empty columns at its end."""
+
+    label: str
+    node: str
+    run_id: str
+    depth: int
+    cells: tuple[GridCell, ...]
+    rest: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WaveGrid:
+    """The grid: waves of the root as (number, columns), then rows; `hidden` waves came before them."""
+
+    waves: tuple[tuple[int, int], ...] = ()
+    rows: tuple[GridRow, ...] = ()
+    hidden: int = 0
+
+
+MOST_WAVES = 120
+"""A grid shows this many waves of the root, the newest ones."""
+
+
+@dataclass(slots=True)
+class _Cell:
+    wave: int
+    at: int
+    started: float
+    state: str = "running"
+    attempt: int = 1
+    ended: float | None = None
+
+
+@dataclass(slots=True)
+class _Sheet:
+    """What is known of one run: its nodes' cells by wave, and the runs that each cell called."""
+
+    rows: dict[str, dict[int, _Cell]] = field(default_factory=dict)
+    calls: dict[tuple[str, int], list[tuple[str, str]]] = field(default_factory=dict)
+    last: int = 0
+
+
+_ENDED = {"completed", "failed", "cancelled"}
+
+
+def wave_grid(facts: Iterable[TimedFact]) -> WaveGrid:
+    """The grid of a run and all its child runs, from the tree's events in order."""
+    sheets: dict[str, _Sheet] = {}
+    root = ""
+    for fact in facts:
+        root = root or fact.run_id
+        sheet = sheets.setdefault(fact.run_id, _Sheet())
+        node, wave = fact.data.get("node"), fact.data.get("wave")
+        if not isinstance(wave, int):
+            continue
+        sheet.last = max(sheet.last, wave)
+        if isinstance(node, str):
+            _note(sheet, fact, node, wave)
+    if not root:
+        return WaveGrid()
+    return _Layout(sheets).grid(root)
+
+
+def _note(sheet: _Sheet, fact: TimedFact, node: str, wave: int) -> None:
+    """Write one event about a node into its run's sheet."""
+    state = state_after(fact.kind)
+    if fact.kind == "delegated":
+        child, name = fact.data.get("child"), fact.data.get("name")
+        if isinstance(child, str):
+            calls = sheet.calls.setdefault((node, wave), [])
+            calls.append((child, name if isinstance(name, str) else child))
+    if not state or state in ("queued", "skipped"):
+        return
+    cells = sheet.rows.setdefault(node, {})
+    cell = cells.get(wave)
+    if cell is None:
+        cell = cells[wave] = _Cell(wave, fact.pos, fact.ts)
+    cell.state = state
+    attempt = fact.data.get("attempt")
+    cell.attempt = attempt if isinstance(attempt, int) else cell.attempt
+    cell.ended = fact.ts if state in _ENDED else None
+
+
+@dataclass(slots=True)
+class _Layout:
+    """Columns for every wave of every run."""
+
+    sheets: dict[str, _Sheet]
+
+    def grid(self, root: str) -> WaveGrid:
+        sheet = self.sheets[root]
+        first = max(1, sheet.last - MOST_WAVES + 1)
+        widths = {wave: self._width(root, wave) for wave in range(first, sheet.last + 1)}
+        columns = sum(widths.values())
+        rows = self._rows(root, "", 0, 0, widths)
+        return WaveGrid(
+            tuple(widths.items()), tuple(_closed(row, columns) for row in rows if row.cells), first - 1
+        )
+
+    def _width(self, run_id: str, wave: int) -> int:
+        """How many columns a wave of a run needs: one, or as many as the longest run called in it."""
+        sheet = self.sheets.get(run_id, _Sheet())
+        widest = 1
+        for (_, called), calls in sheet.calls.items():
+            if called == wave:
+                for child, _ in calls:
+                    last = self.sheets.get(child, _Sheet()).last
+                    widest = max(widest, sum(self._width(child, w) for w in range(1, last + 1)))
+        return widest
+
+    def _rows(
+        self, run_id: str, prefix: str, depth: int, start: int, widths: dict[int, int]
+    ) -> list[GridRow]:
+        """The rows of a run whose waves begin at column `start`; `gap` is a column until `_closed`."""
+        sheet = self.sheets.get(run_id, _Sheet())
+        columns, column = {}, start
+        for wave, width in widths.items():
+            columns[wave] = column
+            column += width
+        rows = []
+        for node, cells in sheet.rows.items():
+            shown = tuple(
+                GridCell(
+                    cell.state,
+                    wave,
+                    cell.at,
+                    columns[wave],
+                    widths[wave] if (node, wave) in sheet.calls else 1,
+                    cell.attempt,
+                    None if cell.ended is None else round(cell.ended - cell.started, 3),
+                )
+                for wave, cell in cells.items()
+                if wave in columns
+            )
+            rows.append(GridRow(prefix + node, node, run_id, depth, shown))
+            for wave in columns:
+                for child, name in sheet.calls.get((node, wave), ()):
+                    last = self.sheets.get(child, _Sheet()).last
+                    inner = {w: self._width(child, w) for w in range(1, last + 1)}
+                    rows += self._rows(child, f"{name}.", depth + 1, columns[wave], inner)
+        return rows
+
+
+def _closed(row: GridRow, columns: int) -> GridRow:
+    """The row with gaps counted from cell to cell instead of from the left."""
+    cells, column = [], 0
+    for cell in sorted(row.cells, key=lambda cell: cell.gap):
+        cells.append(replace(cell, gap=cell.gap - column))
+        column = cell.gap + cell.span
+    return replace(row, cells=tuple(cells), rest=columns - column)

@@ -1,0 +1,36 @@
+// One selection: whatever names an event of the run shows whether it is the chosen one, or still to come.
+const all = () => document.querySelectorAll("#timeline > [data-at], #grid [data-at], .ticks [data-at]");
+
+function mark(at, live) {
+  for (const element of all()) {
+    const here = Number(element.dataset.at);
+    element.classList.toggle("is-later", here > at);
+    if (here === at && !live) element.setAttribute("aria-current", "step");
+    else element.removeAttribute("aria-current");
+  }
+  const row = document.getElementById(`ev-${at}`);
+  document.querySelector("#graph .is-chosen")?.classList.remove("is-chosen");
+  if (live) return;
+  row?.scrollIntoView({ block: "nearest" });
+  const node = row?.dataset.node && document.getElementById(row.dataset.node);
+  if (node) node.classList.add("is-chosen");
+}
+
+document.addEventListener("moment", (event) => mark(event.detail.at, event.detail.live));
+
+// A node leads to the last event that speaks of it, at or before the moment shown.
+function choose(node) {
+  const limit = Number(document.getElementById("run").dataset.at ?? Infinity);
+  const rows = [...document.querySelectorAll(`#timeline > [data-node="${CSS.escape(node.dataset.mark)}"]`)];
+  const row = rows.filter((r) => Number(r.dataset.at) <= limit).pop() ?? rows[0];
+  if (row) location.hash = `step=${row.dataset.at}`;
+}
+
+document.addEventListener("click", (event) => {
+  const node = event.target.closest("#graph .node");
+  if (node) choose(node);
+});
+document.addEventListener("keydown", (event) => {
+  const node = event.target.closest?.("#graph .node");
+  if (node && (event.key === "Enter" || event.key === " ")) event.preventDefault(), choose(node);
+});
