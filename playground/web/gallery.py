@@ -738,6 +738,7 @@ def render_gallery(lang: Language, t: Translator | None = None) -> str:
         grid=wave_grid(incident(lang).events),
         values=VALUES,
         run=run_sample(lang, decided(lang, True)),
+        nothing=run_sample(lang, moment=Moment(0, 0, 0, None), source=None, tokens=(), lesson=()),
     )
 
 

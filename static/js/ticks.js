@@ -7,7 +7,7 @@ document.addEventListener("longer", (event) => {
     const at = Number(row.dataset.at);
     if (at <= known) continue;
     const tick = document.createElementNS("http://www.w3.org/2000/svg", "line");
-    const opens = "opens" in row.dataset;
+    const opens = "newWave" in row.dataset;
     tick.setAttribute("class", opens ? "tick tick--wave" : "tick");
     for (const [name, value] of [["x1", at], ["x2", at], ["y1", opens ? 0 : 0.28], ["y2", opens ? 1 : 0.72]]) tick.setAttribute(name, value);
     tick.dataset.kind = row.dataset.kind;

@@ -1,0 +1,124 @@
+"""The wave grid: one cell an execution, in the column of its wave; calls nest and widen it."""
+
+from __future__ import annotations
+
+from playground.web import gallery
+from playground.web.gallery import Log
+from playground.web.timeline import Timeline, ticks
+from playground.web.wavegrid import MOST_WAVES, GridRow, WaveGrid, wave_grid
+
+
+def columns(row: GridRow) -> list[tuple[int, int, str]]:
+    """Where each cell of a row begins, how wide it is, and its state."""
+    found, column = [], 0
+    for cell in row.cells:
+        column += cell.gap
+        found.append((column, cell.span, cell.state))
+        column += cell.span
+    return found
+
+
+def row(grid: WaveGrid, label: str) -> GridRow:
+    return next(found for found in grid.rows if found.label == label)
+
+
+def test_no_event_no_grid() -> None:
+    assert wave_grid([]) == WaveGrid()
+
+
+def test_a_cell_stands_in_the_column_of_its_wave() -> None:
+    grid = wave_grid(Log("r1").ran("a", 1).ran("b", 2).ran("a", 3).events)
+
+    assert grid.waves == ((1, 1), (2, 1), (3, 1))
+    assert columns(row(grid, "a")) == [(0, 1, "completed"), (2, 1, "completed")]
+    assert columns(row(grid, "b")) == [(1, 1, "completed")]
+
+
+def test_every_row_is_as_wide_as_the_grid() -> None:
+    grid = wave_grid(gallery.decided("en", True).events)
+    width = sum(span for _, span in grid.waves)
+
+    for found in grid.rows:
+        assert sum(cell.gap + cell.span for cell in found.cells) + found.rest == width
+
+
+def test_a_child_run_nests_under_its_caller_and_its_waves_widen_the_callers() -> None:
+    grid = wave_grid(gallery.incident("en").events)
+
+    assert grid.waves == ((1, 4), (2, 1), (3, 1))
+    assert columns(row(grid, "diagnose")) == [(0, 4, "completed")]
+    assert columns(row(grid, "diag_cpu.think")) == [(0, 1, "completed"), (2, 1, "completed")]
+    assert [(found.label, found.depth) for found in grid.rows][:4] == [
+        ("diagnose", 0),
+        ("diag_cpu.think", 1),
+        ("diag_cpu.tools", 1),
+        ("diag_cpu.final", 1),
+    ]
+
+
+def test_a_retry_is_the_same_cell_with_another_attempt() -> None:
+    log = Log("r1").note("node_started", node="a", wave=1, attempt=1)
+    log.note("node_retry", node="a", wave=1, attempt=1).note("node_started", node="a", wave=1, attempt=2)
+
+    (cell,) = row(wave_grid(log.events), "a").cells
+
+    assert (cell.state, cell.attempt, cell.seconds) == ("running", 2, None)
+
+
+def test_a_cell_knows_where_it_began_and_how_long_it_took() -> None:
+    log = Log("r1").note("run_started").note("node_started", node="a", wave=1)
+    log.note("node_completed", "", 0.25, node="a", wave=1)
+
+    (cell,) = row(wave_grid(log.events), "a").cells
+
+    assert (cell.at, cell.seconds) == (2, 0.25)
+
+
+def test_a_thousand_waves_show_the_newest_and_count_the_rest() -> None:
+    log = Log("r1")
+    for wave in range(1, 1001):
+        log.ran("a", wave)
+
+    grid = wave_grid(log.events)
+
+    assert len(grid.waves) == MOST_WAVES
+    assert grid.waves[-1] == (1000, 1)
+    assert grid.hidden == 1000 - MOST_WAVES
+    assert len(row(grid, "a").cells) == MOST_WAVES
+
+
+# The timeline
+
+
+def test_a_row_knows_its_owner_down_the_calls() -> None:
+    log = Log("r1").note("delegated", node="a", wave=1, child="r1~1", name="boss")
+    log.note("delegated", "~1", node="b", wave=1, child="r1~1~1", name="clerk")
+    log.note("node_started", "~1~1", node="c", wave=1)
+
+    rows = Timeline().add(log.events)
+
+    assert [(found.owner, found.depth) for found in rows] == [("", 0), ("boss", 1), ("boss.clerk", 2)]
+
+
+def test_the_first_event_of_a_wave_of_the_root_opens_it() -> None:
+    rows = Timeline().add(gallery.incident("en").events)
+
+    assert [(found.id, found.opens) for found in rows if found.opens] == [(2, 1), (37, 2), (41, 3)]
+
+
+def test_a_timeline_goes_on_where_it_was() -> None:
+    events = gallery.decided("en", True).events
+    at_once = Timeline().add(events)
+    timeline = Timeline()
+
+    in_parts = [found for event in events for found in timeline.add([event])]
+
+    assert [(r.id, r.owner, r.opens, r.offset) for r in in_parts] == [
+        (r.id, r.owner, r.opens, r.offset) for r in at_once
+    ]
+
+
+def test_a_long_run_has_a_bounded_number_of_ticks() -> None:
+    rows = Timeline().add(Log("r1").note("run_started").events * 10_000)
+
+    assert len(ticks(rows)) <= 600
