@@ -24,7 +24,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit, urlunsplit
 
-from playground.kernel.ports import LlmPort, LlmReply, Message, ModelError, OnDelta
+from playground.kernel.ports import LlmReply, Message, ModelError, OnDelta
 from playground.kernel.values import MAX_BYTES, JsonObject, JsonValue
 from playground.runtime.llm import whole_text
 from playground.runtime.openai_wire import (
@@ -259,11 +259,6 @@ class OpenAICompatibleLlm:
             if len(secret) >= _SHORTEST_SECRET:  # a shorter one is a placeholder, common in plain words
                 text = text.replace(secret, "***")
         return whole_text(text)
-
-
-def env_llm(fallback: LlmPort) -> LlmPort:
-    """The model that `OPENAI_API_KEY` and its kin name, or `fallback` where no key is set."""
-    return OpenAICompatibleLlm() if os.environ.get("OPENAI_API_KEY") else fallback
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from playground.kernel.ports import LlmReply, Message, ModelError
 from playground.kernel.types import ToolCall
 from playground.kernel.values import JsonValue, freeze
 from playground.runtime.llm import UNREADABLE, ScriptedLlm
-from playground.runtime.openai_lite import OpenAICompatibleLlm, env_llm
+from playground.runtime.openai_lite import OpenAICompatibleLlm
 from tests.runtime.protocol_server import (
     DONE,
     SILENCE,
@@ -1198,13 +1198,6 @@ async def test_a_placeholder_for_a_key_does_not_blank_out_plain_words() -> None:
     assert "HTTP 400: none of that" in str(
         await failing(respond(400, {"error": "none of that"}), api_key="none")
     )
-
-
-def test_env_llm_is_the_real_model_only_where_a_key_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    script = ScriptedLlm(["x"])
-    assert env_llm(script) is script
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    assert isinstance(env_llm(script), OpenAICompatibleLlm)
 
 
 def test_without_httpx2_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
