@@ -9,7 +9,7 @@ import os
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from bench.common import Table, keep
+from bench.common import Sheet, Table, keep
 
 # Peers report home or trace unless told otherwise; neither belongs in a measurement.
 os.environ.update(
@@ -20,12 +20,13 @@ os.environ.update(
 )
 logging.disable(logging.WARNING)
 
-Part = Callable[[int], Awaitable[Table | list[Table]]]
+Part = Callable[[int], Awaitable[Table | list[Table] | list[Sheet]]]
 
 
 def parts() -> dict[str, Part]:
     """Every comparison by name, in the order in which they run."""
     from bench.kernel import bus, cold, durable, memory, resume, waves
+    from bench.web import stream
 
     async def imports(repeats: int) -> list[Table]:
         return cold.cold(repeats)
@@ -38,6 +39,7 @@ def parts() -> dict[str, Part]:
         "memory": memory.memory,
         "bus": bus.bus,
         "import": imports,
+        "stream": stream.stream,
     }
 
 

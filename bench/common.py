@@ -166,6 +166,35 @@ class Table:
         return " … ".join(dict.fromkeys(ends))
 
 
+@dataclass
+class Sheet:
+    """Several figures of a few rivals: each cell with its multiple of the floor's.
+
+    Attributes:
+        columns: what each figure is, with its unit, by key.
+        floor: the row that the multiples are of.
+    """
+
+    title: str
+    columns: Mapping[str, str]
+    floor: str
+    rows: dict[str, Mapping[str, float]] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        lines = [f"\n### {self.title}", f"| | {' | '.join(self.columns.values())} |"]
+        lines.append("|---" * (len(self.columns) + 1) + "|")
+        for label, row in self.rows.items():
+            cells = [self._cell(label, row[key], key) if key in row else "–" for key in self.columns]
+            lines.append(f"| {label} | {' | '.join(cells)} |")
+        lines += [f"! {label} {why}" for label, why in self.failed.items()]
+        return "\n".join(lines)
+
+    def _cell(self, label: str, value: float, key: str) -> str:
+        least = self.rows.get(self.floor, {}).get(key)
+        return _figure(value) + (f" (×{_figure(value / least)})" if least and label != self.floor else "")
+
+
 def _figure(value: float) -> str:
     """Three digits that matter."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -1,0 +1,59 @@
+"""The floor: a protocol that writes each frame to each socket, and is not a web server at all."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import sys
+from typing import ClassVar
+
+from bench.web.child import obey, pin
+
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+
+
+class Viewer(asyncio.Protocol):
+    """One open stream."""
+
+    transport: asyncio.Transport
+    all: ClassVar[set[Viewer]] = set()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self.transport.write(HEAD)
+        self.all.add(self)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.all.discard(self)
+
+
+async def main() -> None:
+    pin(0)
+    server = await asyncio.get_running_loop().create_server(Viewer, "127.0.0.1", 0, backlog=1024)
+    numbers = itertools.count(1)
+
+    async def publish() -> None:
+        number = next(numbers)
+        data = {
+            "id": number,
+            "kind": "tick",
+            "run_id": "run-1a2b3c4d",
+            "data": {"node": "clock", "text": "x" * 48},
+        }
+        frame = f"id: {number}\nevent: tick\ndata: {json.dumps(data)}\n\n".encode()
+        for viewer in Viewer.all:
+            viewer.transport.write(frame)
+
+    await obey({"port": server.sockets[0].getsockname()[1], "path": "/"}, publish)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["uvloop"]:
+        import uvloop
+
+        uvloop.run(main())
+    else:
+        asyncio.run(main())
