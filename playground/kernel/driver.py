@@ -582,6 +582,7 @@ class Driver:
                 if kind in data:
                     writes = writes or WaveWrites(self.plan.channels)
                     for name, value in dict_in(data, kind).items():
+                        self.plan.channel(name)  # of an open plan, made anew since the write was checked
                         writes.take(Write(name, value, key, kind == "reset"))
         if writes is None:
             return None

@@ -1,7 +1,7 @@
 """Scenarios: runs to pick, watch and learn from.
 
 A scenario is one file that sets `scenario = Scenario(…)`.  It says what it
-shows, in English and Chinese, and `build` makes a fresh agent, workflow or
+shows, in English and Chinese, and `make` gives a fresh agent, workflow or
 plan each time it is asked.  After a restart that is how a run gets its code
 back, so nothing that matters may live in a closure: it is in a channel, in a
 store, or follows from the run.
@@ -13,15 +13,17 @@ log, so a lesson cannot drift from what it is about.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, TypeAlias, cast
 
 from playground.kernel.eventlog import Event
 from playground.kernel.graph import Plan
 from playground.kernel.ports import ChildSpec, LlmPort, Spawnable
+from playground.kernel.run import Run
 from playground.kernel.values import JsonObject, JsonValue
 from playground.runtime.llm import ScriptedLlm, ScriptEntry
 
@@ -32,6 +34,39 @@ Runnable: TypeAlias = Plan | Spawnable | ChildSpec
 """What can be run: an agent, a workflow, a plan, or a plan with its own model and tools."""
 
 LANGUAGES = ("en", "zh")
+
+_PAUSE = 10
+"""A pause lasts as long as so many pieces of text."""
+
+CONCEPTS: Mapping[str, Text] = {
+    "wave": {"en": "wave", "zh": "波次"},
+    "edge": {"en": "conditional edge", "zh": "条件边"},
+    "join": {"en": "join", "zh": "汇合"},
+    "loop": {"en": "loop", "zh": "循环"},
+    "fan-out": {"en": "fan-out", "zh": "扇出"},
+    "state": {"en": "state", "zh": "状态"},
+    "agent": {"en": "agent", "zh": "智能体"},
+    "react": {"en": "ReAct", "zh": "ReAct"},
+    "tool": {"en": "tool", "zh": "工具"},
+    "approval": {"en": "approval", "zh": "审批"},
+    "call": {"en": "call", "zh": "委派"},
+    "transfer": {"en": "transfer", "zh": "接力"},
+    "parallel": {"en": "side by side", "zh": "并行"},
+    "plan-first": {"en": "plan first", "zh": "先规划后执行"},
+    "pipeline": {"en": "pipeline", "zh": "流水线"},
+    "supervisor": {"en": "supervisor", "zh": "主管"},
+    "blackboard": {"en": "blackboard", "zh": "黑板"},
+    "mcp": {"en": "MCP", "zh": "MCP"},
+    "skill": {"en": "skill", "zh": "技能"},
+    "memory": {"en": "memory", "zh": "记忆"},
+    "context": {"en": "context", "zh": "上下文"},
+    "retry": {"en": "retry", "zh": "重试"},
+    "timeout": {"en": "timeout", "zh": "超时"},
+    "stream": {"en": "stream", "zh": "流式"},
+    "recovery": {"en": "recovery", "zh": "断点续跑"},
+    "layers": {"en": "layers", "zh": "分层"},
+}
+"""The tags that scenarios are found by, with their names; a scenario of one's own may have others."""
 
 
 class Documents(Protocol):
@@ -89,9 +124,18 @@ class ScenarioEnv:
             real = OpenAICompatibleLlm()
         return cls(lang, real, pace, documents, files or Path())
 
+    def text(self, en: str, zh: str) -> str:
+        """The one of two texts that is in the reader's language."""
+        return zh if self.lang == "zh" else en
+
     def model(self, *script: ScriptEntry) -> LlmPort:
         """The configured model, or else one that plays `script`."""
         return self.real or ScriptedLlm(script, delay=self.pace)
+
+    async def pause(self) -> None:
+        """Let a moment pass, so that a step which takes no time can be seen; none at all where pace is 0."""
+        if self.pace:
+            await asyncio.sleep(self.pace * _PAUSE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +143,12 @@ class Predict:
     """A question to the reader: which nodes start in the next wave?
 
     Args:
-        ask: the question.
+        en, zh: the question.
         nodes: the right answer, keys of nodes or instances.
     """
 
-    ask: Text
+    en: str
+    zh: str
     nodes: tuple[str, ...]
 
 
@@ -114,13 +159,14 @@ class Step:
     It is anchored to the first event that fits all of what is given.
 
     Args:
-        text: what is to be seen there.
+        en, zh: what is to be seen there.
         node: key of a node; a template's key also fits its instances.
         event: kind of an event; with `node` alone, the start of that node.
         predict: a question about the wave after the anchor.
     """
 
-    text: Text
+    en: str
+    zh: str
     node: str | None = None
     event: str | None = None
     predict: Predict | None = None
@@ -137,10 +183,10 @@ class Step:
         """The step for a page."""
         asked = self.predict
         return {
-            "text": dict(self.text),
+            "text": {"en": self.en, "zh": self.zh},
             "node": self.node,
             "event": self.event,
-            "predict": {"ask": dict(asked.ask), "nodes": list(asked.nodes)} if asked else None,
+            "predict": asked and {"ask": {"en": asked.en, "zh": asked.zh}, "nodes": list(asked.nodes)},
         }
 
 
@@ -154,7 +200,7 @@ class Scenario:
         concepts: tags to search by.
         default_input: what it is given unless the user says otherwise, by language: text, or
             a dict that fits `input_schema`.
-        build: makes what is run, anew each time, for a language and an environment.
+        make: makes what is run, anew each time, for an environment.
         input_schema: JSON Schema of the input; None for plain text.
         lesson: what to look at, in order.
         requires: extras of the package that it needs, such as "mcp".
@@ -166,7 +212,7 @@ class Scenario:
     teaches: Text
     concepts: tuple[str, ...]
     default_input: Mapping[str, str | JsonObject]
-    build: Callable[[str, ScenarioEnv], Runnable]
+    make: Callable[[ScenarioEnv], Runnable]
     input_schema: JsonObject | None = None
     lesson: tuple[Step, ...] = ()
     requires: tuple[str, ...] = ()
@@ -176,6 +222,26 @@ class Scenario:
             missing = [lang for lang in LANGUAGES if lang not in getattr(self, name)]
             if missing:
                 raise ValueError(f"scenario {self.key!r} has no {name} in {', '.join(missing)}: add it")
+
+    def build(self, lang: str, env: ScenarioEnv) -> Runnable:
+        """What is run, made anew, for a reader of `lang`."""
+        return self.make(replace(env, lang=lang))
+
+
+def start_run(
+    spec: ChildSpec, task: str, *, run_id: str | None = None, meta: Mapping[str, object] | None = None
+) -> Run:
+    """A run of what a scenario built, ready to be driven; `playground.kernel.child_spec` gives the spec.
+
+    Args:
+        task: the input as text; a dict as its JSON.
+        run_id: id of the run.
+        meta: JSON that the run's first event keeps.
+    """
+    run = Run.start(spec.plan, run_id=run_id, task=task, meta=meta)
+    if spec.shared is not None:
+        run.shared.update(cast("JsonObject", spec.shared(task)))
+    return run
 
 
 def next_wave(events: Sequence[Event], anchor: Event) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ def scenario(**changes: object) -> Scenario:
         "teaches": BOTH,
         "concepts": ("wave",),
         "default_input": BOTH,
-        "build": lambda lang, env: Workflow(),
+        "make": lambda env: Workflow(),
     }
     return Scenario(**{**given, **changes})  # type: ignore[arg-type]
 
@@ -43,33 +43,33 @@ def test_a_text_that_is_missing_in_a_language_is_refused_by_name() -> None:
 
 async def test_a_step_points_at_the_first_event_of_its_node_and_kind() -> None:
     events = await events_of(fan_out())
-    at = Step(BOTH, node="deal").anchor(events)
+    at = Step("look", "看", node="deal").anchor(events)
     assert at is not None
     assert (at.kind, at.data["node"]) == ("node_started", "deal")
-    done = Step(BOTH, node="worker", event="node_completed").anchor(events)
+    done = Step("look", "看", node="worker", event="node_completed").anchor(events)
     assert done is not None
     assert done.data["node"] == "worker#1"
-    assert Step(BOTH, event="interrupted").anchor(events) is None
+    assert Step("look", "看", event="interrupted").anchor(events) is None
 
 
 async def test_the_answer_to_a_prediction_is_who_started_in_the_wave_after_the_anchor() -> None:
     events = await events_of(fan_out())
-    step = Step(BOTH, node="deal", predict=Predict(BOTH, ("worker#1", "worker#2")))
+    step = Step("look", "看", node="deal", predict=Predict("who?", "谁？", ("worker#1", "worker#2")))
     at = step.anchor(events)
     assert at is not None
     assert step.predict is not None
     assert next_wave(events, at) == step.predict.nodes
-    last = Step(BOTH, event="run_completed").anchor(events)
+    last = Step("look", "看", event="run_completed").anchor(events)
     assert last is not None
     assert next_wave(events, last) == ()
 
 
 def test_a_step_is_json_for_a_page() -> None:
-    assert Step(BOTH, node="n", predict=Predict(BOTH, ("a",))).to_json() == {
-        "text": BOTH,
+    assert Step("look", "看", node="n", predict=Predict("who?", "谁？", ("a",))).to_json() == {
+        "text": {"en": "look", "zh": "看"},
         "node": "n",
         "event": None,
-        "predict": {"ask": BOTH, "nodes": ["a"]},
+        "predict": {"ask": {"en": "who?", "zh": "谁？"}, "nodes": ["a"]},
     }
 
 
