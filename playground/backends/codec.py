@@ -29,6 +29,8 @@ def decode(text: str) -> JsonValue:
     """
     try:
         value: JsonValue = _decoder.decode(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not JSON from character {error.pos + 1} on") from None
     except RecursionError:
-        raise ValueError("it nests too deep") from None
+        raise ValueError("not JSON that can be read: it nests too deep") from None
     return value

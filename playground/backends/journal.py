@@ -26,8 +26,6 @@ from playground.kernel.values import JsonObject
 FORMAT = 1
 """Version of the files' layout."""
 
-_sync_data = getattr(os, "fdatasync", os.fsync)
-
 
 class Journal:
     """One such file.  Every method but `read` needs the lock, and none of them waits for it.
@@ -77,6 +75,10 @@ class Journal:
         with named(self.path):
             data = _read(self._fd, self.end, size)
         keep = self._whole(data)
+        if not self.end + keep and not self._header.startswith(data) and not data.startswith(self._header):
+            raise StoreError(
+                f"{self.path}: this is another kind of file: move it away, or use another folder"
+            )
         if keep < len(data):
             os.ftruncate(self._fd, self.end + keep)
         self.end += keep
@@ -215,6 +217,13 @@ def named(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror}: check who may read and write there") from error
+
+
+def _sync_data(fd: int) -> None:
+    if hasattr(os, "fdatasync"):
+        os.fdatasync(fd)
+    else:
+        os.fsync(fd)
 
 
 def _read(fd: int, start: int, end: int) -> bytes:

@@ -1,10 +1,11 @@
 """Blocking work without a blocked event loop.
 
-A write to disk blocks.  Handing it to a thread frees the loop meanwhile, but
-the way there and back costs two to five times the sync of a quick disk, and
-every wave waits for it.  So a lane measures: while writes take well under a
-millisecond they run right here, where nobody notices; on a slow disk, or while
-another process holds the store, they wait on a thread of the lane's own.
+A write to disk blocks.  A thread would free the loop meanwhile, but the way
+there and back takes longer than the sync of a quick disk, and every wave waits
+for it.  So a lane measures: a write runs right here while writes are so quick
+that nobody notices.  After a slow one, and while another process holds the
+store, they go to a thread of the lane's own; now and then one is tried here
+again, for the time that a thread needs tells little about the disk.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ from playground.backends.store import StoreError
 T = TypeVar("T")
 
 QUICK = 0.001
-"""Seconds that a piece of work may take on the event loop, on average over the last few."""
+"""Seconds that a piece of work may keep the event loop waiting."""
+
+_FORGET = 0.95
+"""How much of a slow piece of work is remembered by the next: one of 10 ms for some 40 pieces."""
 
 PATIENCE = 10.0
 """Seconds to wait for another process that holds the store."""
@@ -40,7 +44,7 @@ class Lane:
         self._name = name
         self._turn = threading.Lock()
         self._thread: ThreadPoolExecutor | None = None
-        self._pace = 0.0
+        self._slowness = 0.0
         self._closed = False
 
     async def run(self, work: Callable[[], T]) -> T:
@@ -49,9 +53,13 @@ class Lane:
         Raises:
             StoreError: the lane is closed, or another process does not let go.
         """
-        if self._pace < QUICK and self._turn.acquire(blocking=False):
+        self._slowness *= _FORGET
+        if self._slowness < QUICK and self._turn.acquire(blocking=False):
             try:
-                return self._timed(work)
+                start = time.perf_counter()
+                result = self._do(work)
+                self._slowness = max(self._slowness, time.perf_counter() - start)
+                return result
             except Busy:
                 pass
             finally:
@@ -75,7 +83,7 @@ class Lane:
         while True:
             with self._turn:
                 try:
-                    return self._timed(work)
+                    return self._do(work)
                 except Busy:
                     if time.monotonic() > deadline:
                         raise StoreError(
@@ -84,10 +92,7 @@ class Lane:
                         ) from None
             time.sleep(_PAUSE)
 
-    def _timed(self, work: Callable[[], T]) -> T:
+    def _do(self, work: Callable[[], T]) -> T:
         if self._closed:
             raise StoreError(f"{self._name}: the store is closed: open it again")
-        start = time.perf_counter()
-        result = work()
-        self._pace += (time.perf_counter() - start - self._pace) / 8
-        return result
+        return work()
