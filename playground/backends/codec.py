@@ -27,10 +27,14 @@ def decode(text: str) -> JsonValue:
     Raises:
         ValueError: it is none.
     """
+    value: JsonValue
+    text = text.strip(" \t\r\n")
     try:
-        value: JsonValue = _decoder.decode(text)
+        value, end = _decoder.raw_decode(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON from character {error.pos + 1} on") from None
     except RecursionError:
         raise ValueError("not JSON that can be read: it nests too deep") from None
+    if end != len(text):
+        raise ValueError(f"not JSON from character {end + 1} on")
     return value

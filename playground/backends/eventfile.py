@@ -19,6 +19,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import NoneType
+from typing import Any
 
 from playground.backends.codec import decode, encode
 from playground.backends.journal import read_header
@@ -27,6 +29,7 @@ from playground.kernel.eventlog import Event, root_of
 from playground.kernel.values import JsonObject
 
 _HEAD = re.compile(rb'^\{"run_id":"([^"]+)","seq":(\d+),"pos":(\d+),', re.MULTILINE)
+_SHAPES = {(int, str, str, dict, parent, int, ts) for parent in (str, NoneType) for ts in (float, int)}
 _BATCH_END = re.compile(rb',"batch":(\d+)\}$')
 
 
@@ -129,7 +132,7 @@ class EventFile:
         others, own = self._beginnings(run_id)
         batch: list[Event] = []
         size = 0
-        for index, line in enumerate(self._data[start:].split(b"\n")[:-1]):
+        for index, line in enumerate(self._lines(start)):
             size += 1
             if not line.startswith(others) or line.startswith(own):
                 try:
@@ -151,6 +154,11 @@ class EventFile:
                 yield batch
                 batch, size = [], 0
 
+    def _lines(self, start: int) -> Iterator[bytes]:
+        while (end := self._data.find(b"\n", start)) >= 0:
+            yield self._data[start:end]
+            start = end + 1
+
     def _beginnings(self, run_id: str | None) -> tuple[tuple[bytes, ...], bytes]:
         """How the lines begin that a reader of `run_id` passes over, and those of the run itself."""
         if run_id is None:
@@ -170,17 +178,19 @@ class EventFile:
 
 
 def _to_event(line: bytes) -> Event:
-    match decode(line.decode()):
-        case {
-            "run_id": str(run_id),
-            "seq": int(seq),
-            "pos": int(pos),
-            "ts": float(ts) | int(ts),
-            "kind": str(kind),
-            "data": dict(data),
-            **rest,
-        }:
-            parent_id = rest.get("parent_id")
-            return Event(seq, run_id, kind, data, str(parent_id) if parent_id is not None else None, pos, ts)
-        case _:
-            raise ValueError("this is not an event")
+    fields: Any = decode(line.decode())
+    try:
+        event = Event(
+            fields["seq"],
+            fields["run_id"],
+            fields["kind"],
+            fields["data"],
+            fields.get("parent_id"),
+            fields["pos"],
+            fields["ts"],
+        )
+    except (TypeError, KeyError):
+        event = None
+    if event is None or tuple(map(type, event)) not in _SHAPES:
+        raise ValueError("this is not an event")
+    return event

@@ -13,7 +13,6 @@ import os
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,10 +22,10 @@ from playground.backends.eventfile import EventFile
 from playground.backends.journal import (
     FORMAT,
     Journal,
+    locked_folder,
     named,
     read_file,
     read_header,
-    try_lock,
     write_whole,
 )
 from playground.backends.lane import Lane
@@ -208,7 +207,7 @@ class FileCheckpointStore:
         text = encode(frozen_object(snapshot, f"snapshot of run {run_id}", limit=UNLIMITED))
 
         def replace() -> int:
-            with self._locked():
+            with locked_folder(self._directory):
                 version = check_version(run_id, self._version(path), expected_version)
                 data = f'{{"format":{FORMAT},"run_id":"{run_id}","version":{version},"snapshot":{text}}}\n'
                 write_whole(path, data.encode(), sync=self._sync)
@@ -237,7 +236,7 @@ class FileCheckpointStore:
         check_run_id(root_id)
 
         def unlink() -> None:
-            with self._locked():
+            with locked_folder(self._directory):
                 for entry in os.scandir(self._directory):
                     name, _, rest = entry.name.partition(".")
                     if root_of(name) == root_id and rest in ("json", "json.tmp"):
@@ -267,17 +266,6 @@ class FileCheckpointStore:
             raise _bad_checkpoint(path, path.stem)
         check_format(int(found[1]), FORMAT, str(path))
         return int(found[2])
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Hold the folder's lock, so that comparing a version and replacing a file are one step."""
-        with named(self._directory):
-            fd = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            try_lock(fd)
-            yield
-        finally:
-            os.close(fd)
 
 
 _VERSION = re.compile(rb'\{"format":(\d+),"run_id":"[^"]+","version":(\d+),')
@@ -385,10 +373,11 @@ def open_file(directory: Path, url: str, *, sync: bool) -> Store:
     make_directory(directory)
     marker = directory / "_store.json"
     header: JsonObject = {"playground": "store"}
-    if found := read_file(marker):
-        read_header(marker, found, header)
-    else:
-        write_whole(marker, encode({**header, "format": FORMAT}).encode() + b"\n", sync=sync)
+    with locked_folder(directory, wait=True):
+        if found := read_file(marker):
+            read_header(marker, found, header)
+        else:
+            write_whole(marker, encode({**header, "format": FORMAT}).encode() + b"\n", sync=sync)
     log, checkpoints = FileEventLog(directory, sync=sync), FileCheckpointStore(directory, sync=sync)
     records = FileDocuments(directory / "_runs.jsonl", sync=sync)
     documents = FileDocuments(directory / "_documents.jsonl", sync=sync)

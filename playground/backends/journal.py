@@ -127,22 +127,38 @@ class Journal:
             while True:
                 if self._fd < 0:
                     self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
-                try_lock(self._fd)
+                lock(self._fd)
                 if os.fstat(self._fd).st_nlink:
                     return
                 self.close()
 
 
-def try_lock(fd: int) -> None:
+def lock(fd: int, *, wait: bool = False) -> None:
     """Take the lock of an open file or folder, until it is closed.
 
     Raises:
-        Busy: someone else has it.
+        Busy: someone else has it, and we do not `wait`.
     """
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
         raise Busy from None
+
+
+@contextmanager
+def locked_folder(path: Path, *, wait: bool = False) -> Iterator[None]:
+    """Hold a folder's lock, so that looking at a file and replacing it are one step.
+
+    Raises:
+        Busy: someone else has it, and we do not `wait`.
+    """
+    with named(path):
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        lock(fd, wait=wait)
+        yield
+    finally:
+        os.close(fd)
 
 
 def read_header(path: Path, line: bytes, header: JsonObject) -> None:
@@ -164,6 +180,8 @@ def read_header(path: Path, line: bytes, header: JsonObject) -> None:
 
 def write_whole(path: Path, data: bytes, *, sync: bool) -> None:
     """Put `data` in place of a file's contents; a crash at any moment leaves the old or the new ones.
+
+    The caller holds a lock, for there is one temporary file.
 
     Raises:
         StoreError: it could not be written; the old contents are still there.

@@ -12,8 +12,9 @@ import sqlite3
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from operator import itemgetter
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from playground.backends.codec import decode, encode
 from playground.backends.lane import Busy, Lane
@@ -41,6 +42,7 @@ from playground.kernel.values import JsonObject, JsonValue, freeze, frozen_objec
 
 T = TypeVar("T")
 Cell: TypeAlias = str | int | float | None
+EventRow: TypeAlias = tuple[int, str, str, str, str | None, int, float]
 
 APPLICATION = 0x41675067
 """Marks a file as ours, as `pragma application_id`."""
@@ -146,8 +148,8 @@ class SqliteFile:
 
         return await self.lane.run(work)
 
-    def read(self, query: str, values: Sequence[Cell] | Mapping[str, Cell]) -> list[tuple[Cell, ...]]:
-        """All rows of a query, as of the last commit."""
+    def read(self, query: str, values: Sequence[Cell] | Mapping[str, Cell]) -> list[Any]:
+        """All rows of a query, as of the last commit; the tables are strict, so columns have their types."""
         try:
             with self._reading:
                 return self._reader.execute(query, values).fetchall()
@@ -219,7 +221,7 @@ class SqliteEventLog:
         check_run_id(run_id)
         last_seq = max(0, since_seq)
         events: list[Event] = []
-        async for row in self._rows(_EVENTS_OF_RUN, run_id, last_seq, key=0):
+        async for row in self._rows(_EVENTS_OF_RUN, run_id, last_seq, place=itemgetter(0)):
             event = self._to_event(row, events)
             if event.seq != last_seq + 1:
                 raise DamagedLog(self._file.path, f"run {run_id}", f"event {last_seq + 1} is missing", events)
@@ -230,41 +232,42 @@ class SqliteEventLog:
     async def stream(self, root_id: str, after: int = 0, limit: int | None = None) -> list[Event]:
         check_run_id(root_id)
         events: list[Event] = []
-        rows = self._rows(_EVENTS_OF_TREE, root_id, max(0, after), key=5, limit=limit)
+        rows = self._rows(_EVENTS_OF_TREE, root_id, max(0, after), place=itemgetter(5), limit=limit)
         async for row in rows:
             events.append(self._to_event(row, events))
         return events
 
     async def _rows(
-        self, query: str, owner: str, after: int, *, key: int, limit: int | None = None
-    ) -> AsyncIterator[tuple[Cell, ...]]:
-        """Rows page by page, others having their turn in between; by column `key` the query is ordered."""
+        self,
+        query: str,
+        owner: str,
+        after: int,
+        *,
+        place: Callable[[EventRow], int],
+        limit: int | None = None,
+    ) -> AsyncIterator[EventRow]:
+        """Rows page by page, others having their turn in between; the query is ordered by `place`."""
         left = limit
         while left is None or left > 0:
             size = _PAGE if left is None else min(left, _PAGE)
-            page = self._file.read(query, (owner, after, size))
+            page: list[EventRow] = self._file.read(query, (owner, after, size))
             for row in page:
                 yield row
             if len(page) < size:
                 return
-            after = int(page[-1][key] or 0)
+            after = place(page[-1])
             left = None if left is None else left - size
             await asyncio.sleep(0)
 
-    def _to_event(self, row: tuple[Cell, ...], before: Sequence[Event]) -> Event:
-        match row:
-            case (int(seq), str(run_id), str(kind), str(text), parent_id, int(pos), float(ts)):
-                try:
-                    data = decode(text)
-                except ValueError:
-                    data = None
-                if isinstance(data, dict):
-                    return Event(
-                        seq, run_id, kind, data, None if parent_id is None else str(parent_id), pos, ts
-                    )
-        raise DamagedLog(
-            self._file.path, f"run {row[1]}, event {row[0]}", "its data is not a JSON object", before
-        )
+    def _to_event(self, row: EventRow, before: Sequence[Event]) -> Event:
+        seq, run_id, kind, text, parent_id, pos, ts = row
+        try:
+            data = decode(text)
+        except ValueError:
+            data = None
+        if not isinstance(data, dict):
+            raise DamagedLog(self._file.path, f"run {run_id}, event {seq}", "its data is not JSON", before)
+        return Event(seq, run_id, kind, data, parent_id, pos, ts)
 
 
 class SqliteCheckpointStore:
@@ -292,7 +295,7 @@ class SqliteCheckpointStore:
         if not rows:
             return None
         try:
-            snapshot = decode(str(rows[0][0]))
+            snapshot = decode(rows[0][0])
         except ValueError:
             snapshot = None
         if not isinstance(snapshot, dict):
@@ -366,11 +369,11 @@ class SqliteDocuments:
 
     async def get(self, space: str, key: str) -> JsonValue:
         rows = self._file.read("select value from document where space = ? and key = ?", (space, key))
-        return decode(str(rows[0][0])) if rows else None
+        return decode(rows[0][0]) if rows else None
 
     async def all(self, space: str) -> dict[str, JsonValue]:
         rows = self._file.read("select key, value from document where space = ? order by id", (space,))
-        return {str(key): decode(str(value)) for key, value in rows}
+        return {key: decode(value) for key, value in rows}
 
     async def delete(self, space: str, key: str) -> None:
         await self._file.write(

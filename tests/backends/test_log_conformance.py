@@ -241,7 +241,11 @@ async def test_a_closed_store_refuses_to_write(disk_url: str) -> None:
 RUNS = st.sampled_from(["r", "r~1", "r~2", "r~1~1"])
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(batches=st.lists(st.lists(RUNS, min_size=1, max_size=5), min_size=1, max_size=8), data=st.data())
 async def test_every_store_gives_what_a_plain_list_would(
     url: str, batches: list[list[str]], data: st.DataObject
