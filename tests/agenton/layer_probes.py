@@ -1,15 +1,28 @@
-"""Layers that write down what happens to them, in one list that the test reads."""
+"""Small layers for tests: some write down what happens to them, some only have a schema."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict
 
 from playground.agenton.compositor import Compositor, CompositorRun, LayerNode, LayerProvider
-from playground.agenton.layers import EmptyLayerConfig, LayerDeps, LifecycleState, NoLayerDeps, PlainLayer
+from playground.agenton.layers import (
+    EmptyLayerConfig,
+    LayerConfig,
+    LayerDeps,
+    LifecycleState,
+    NoLayerDeps,
+    PlainLayer,
+)
+
+
+def factory(layer_type: type, create: Callable[[], object]) -> LayerProvider:
+    """A provider whose factory ignores its config."""
+    return LayerProvider.from_factory(layer_type=layer_type, create=lambda _config: create())
 
 
 class Boom(Exception):
@@ -88,11 +101,6 @@ class Stage:
         return Compositor([self.node(name) for name in self.names])
 
 
-def factory(layer_type: type, create: Callable[[], object]) -> LayerProvider:
-    """A provider whose factory ignores its config."""
-    return LayerProvider.from_factory(layer_type=layer_type, create=lambda _config: create())
-
-
 def states(run: CompositorRun) -> dict[str, LifecycleState]:
     """Where each layer of a run stands."""
     return {name: slot.lifecycle_state for name, slot in run.slots.items()}
@@ -101,3 +109,60 @@ def states(run: CompositorRun) -> dict[str, LifecycleState]:
 def notes(error: BaseException) -> str:
     """Everything an error says: its text and its notes."""
     return "\n".join([str(error), *getattr(error, "__notes__", [])])
+
+
+class GreetingConfig(LayerConfig):
+    prefix: str
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class GreetingState(BaseModel):
+    greeted: int = 0
+
+
+@dataclass(slots=True)
+class GreetingLayer(PlainLayer[NoLayerDeps, GreetingConfig, GreetingState]):
+    type_id = "example.greeting"
+
+    prefix: str
+
+    @classmethod
+    def from_config(cls, config: GreetingConfig) -> Self:
+        return cls(prefix=config.prefix)
+
+    @property
+    def prefix_prompts(self) -> list[str]:
+        return [self.prefix]
+
+
+class AloneLayer(PlainLayer[NoLayerDeps]):
+    """No config, no state, no type id."""
+
+
+GREETING = LayerProvider.from_layer_type(GreetingLayer)
+GREETING_GRAPH = {"layers": [{"name": "greeting", "type": "example.greeting"}]}
+
+
+class LooseConfig(LayerConfig):
+    anything: Any = None
+
+
+class LooseState(BaseModel):
+    anything: Any = None
+
+
+class LooseLayer(PlainLayer[NoLayerDeps, LooseConfig, LooseState]):
+    """Takes anything, and remembers anything."""
+
+
+LOOSE = factory(LooseLayer, LooseLayer)
+
+
+class HonestState(BaseModel):
+    number: float = 0
+    anything: Any = None
+
+
+class HonestLayer(PlainLayer[NoLayerDeps, EmptyLayerConfig, HonestState]):
+    """Keeps in its runtime state whatever a test puts there."""

@@ -15,7 +15,7 @@ from typing_extensions import TypeVar
 from playground.agenton.compositor.graph import LayerNode, checked_graph, listed, providers_by_type_id
 from playground.agenton.compositor.noting import noting
 from playground.agenton.compositor.providers import LayerProvider, fresh_layer, layer_config
-from playground.agenton.compositor.restore import fitting_layers, restore_state
+from playground.agenton.compositor.restore import fitting_layers, settle_state
 from playground.agenton.compositor.run import CompositorRun, LayerRunSlot, Transformers
 from playground.agenton.compositor.schemas import CompositorConfig, CompositorSessionSnapshot
 from playground.agenton.layers import Family, LayerConfig
@@ -142,10 +142,11 @@ class Compositor(Generic[LayerPromptT, LayerUserPromptT, LayerToolT, PromptT, Us
         slots: dict[str, LayerRunSlot] = {}
         for name, provider in self._providers.items():
             with noting(f"the provider of layer {name!r}"):
-                slots[name] = slot = LayerRunSlot(name, fresh_layer(provider, layer_configs[name], name))
+                layer = fresh_layer(provider, layer_configs[name], name)
+                settle_state(layer, name, stored.get(name))
+            slots[name] = LayerRunSlot(name, layer)
             if name in stored:
-                restore_state(slot.layer, stored[name])
-                slot.lifecycle_state = stored[name].lifecycle_state
+                slots[name].lifecycle_state = stored[name].lifecycle_state
         for node in self.nodes:
             with noting(f"bind_deps of layer {node.name!r}"):
                 slots[node.name].layer.bind_deps(

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Generic, cast, get_origin
+from typing import Any, Generic, cast
 
 from pydantic import JsonValue
 
+from playground.agenton.compositor.noting import noting
 from playground.agenton.compositor.providers import LayerProvider
-from playground.agenton.layers import AnyLayer, Family, Layer
+from playground.agenton.layers import AnyLayer, Family
 from playground.agenton.layers.types import PromptT_co, ToolT_co, UserPromptT_co
 from playground.kernel.values import frozen_object
 
@@ -49,16 +50,11 @@ class LayerNode(Generic[PromptT_co, UserPromptT_co, ToolT_co]):
         Raises:
             TypeError: `implementation` is neither a layer class nor a provider.
         """
-        given = self.implementation
+        given = cast("type[AnyLayer] | LayerProvider[AnyLayer]", self.implementation)
         if isinstance(given, LayerProvider):
-            return cast("LayerProvider[AnyLayer]", given)  # a provider makes nothing but layers
-        layer_type = get_origin(given) or given
-        if isinstance(layer_type, type) and issubclass(layer_type, Layer):
-            return LayerProvider.from_layer_type(layer_type)
-        raise TypeError(
-            f"Node {self.name!r} has the expected type Layer class or LayerProvider, got {given!r}: "
-            "wrap anything else with LayerProvider.from_factory"
-        )
+            return given
+        with noting(f"node {self.name!r}"):
+            return LayerProvider.from_layer_type(given)
 
 
 def checked_graph(nodes: Iterable[LayerNode[Any, Any, Any]]) -> dict[str, LayerProvider[AnyLayer]]:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic
+from typing import Any, Generic, get_origin
 from weakref import ref
 
 from typing_extensions import TypeVar
 
-from playground.agenton.layers import AnyLayer, LayerConfig
+from playground.agenton.layers import AnyLayer, Layer, LayerConfig
 from playground.agenton.layers.schemas import validated
 
 LayerT = TypeVar("LayerT", bound=AnyLayer)
@@ -29,15 +29,27 @@ class LayerProvider(Generic[LayerT_co]):
     Attributes:
         layer_type: the class whose schemas count.
         create: given a config of its `config_type`, returns a layer that nobody has used.
+
+    Raises:
+        TypeError: `layer_type` is not a layer class.
     """
 
     layer_type: type[LayerT_co]
     create: Callable[[Any], LayerT_co]  # Any: only `layer_type` knows what config it is called with
 
+    def __post_init__(self) -> None:
+        layer_type = get_origin(self.layer_type) or self.layer_type  # ObjectLayer[str] → ObjectLayer
+        if not (isinstance(layer_type, type) and issubclass(layer_type, Layer)):
+            raise TypeError(
+                f"A provider has the expected type of a Layer subclass, got {layer_type!r}: "
+                "derive it from a family such as PlainLayer"
+            )
+        object.__setattr__(self, "layer_type", layer_type)
+
     @classmethod
     def from_layer_type(cls, layer_type: type[LayerT]) -> LayerProvider[LayerT]:
         """Layers made by the class itself, through `from_config`."""
-        return LayerProvider(layer_type, layer_type.from_config)
+        return LayerProvider(layer_type, lambda config: layer_type.from_config(config))
 
     @classmethod
     def from_factory(

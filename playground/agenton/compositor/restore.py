@@ -47,15 +47,21 @@ def _difference(expected: list[str], names: list[str]) -> str:
     return "the order differs" if len(names) == len(expected) else "a name recurs"
 
 
-def restore_state(layer: AnyLayer, stored: LayerSessionSnapshot) -> None:
-    """Give `layer` the runtime state that was stored for it.
+def settle_state(layer: AnyLayer, name: str, stored: LayerSessionSnapshot | None) -> None:
+    """Give the layer at node `name` the runtime state that was stored for it, or see that it has one.
 
     Raises:
-        ValidationError: the state does not fit the layer's `runtime_state_type`.
-        ValueError: it has fields that the type does not know, and says nothing of.
+        ValidationError: the state does not fit the layer's `runtime_state_type`, or that has no defaults.
+        ValueError: the stored state has fields that the type does not know, and says nothing of.
+        TypeError: the layer was made with a state of another type.
     """
     schema: type[BaseModel] = layer.runtime_state_type
-    what = f"runtime_state of layer {stored.name!r}"
+    what = f"runtime_state of layer {name!r}"
+    if stored is None:
+        if not isinstance(layer.runtime_state, schema):
+            got = type(layer.runtime_state).__name__
+            raise TypeError(f"{what} has the expected type {schema.__name__}, got {got}: make it with that")
+        return
     lost = stored.runtime_state.keys() - schema.model_fields.keys()
     if lost and "extra" not in schema.model_config:  # pydantic would drop them without a word
         raise ValueError(
