@@ -85,11 +85,11 @@ class Log:
 
 
 def _from(*nodes: str) -> JsonObject:
-    return {"code": "edges", "from": list(nodes)}
+    return {"code": "edges", "nodes": list(nodes)}
 
 
 def _by(*nodes: str) -> JsonObject:
-    return {"code": "goto", "by": list(nodes)}
+    return {"code": "goto", "nodes": list(nodes)}
 
 
 REACT: Topology = {
@@ -204,9 +204,9 @@ def decided(lang: Language, approved: bool) -> Log:
     goal, skipped = ("repair", "escalate") if approved else ("escalate", "repair")
     log.note("resumed", "", 42.0, id="approve_fix", node="approve_fix", outcome=outcome, by="Ana", via="web")
     log.ran(
-        "approve_fix", 4, why={"code": "resumed", "interrupts": ["approve_fix"]}, value={"approved": approved}
+        "approve_fix", 4, why={"code": "resumed", "nodes": ["approve_fix"]}, value={"approved": approved}
     )
-    log.note("node_skipped", node=skipped, why={"code": "dead_edges", "edges": [["approve_fix", skipped]]})
+    log.note("node_skipped", node=skipped, why={"code": "dead_edges", "nodes": ["approve_fix"]})
     log.ran(goal, 5, why=_from("approve_fix"), value=OUTPUT[lang])
     return log.note("run_completed", output=OUTPUT[lang], wave=5)
 
@@ -552,7 +552,7 @@ def fan_out(lang: Language) -> tuple[Topology, Log]:
     for town in towns:
         log.note("control", wave=1, by="plan", send="scout", key=town)
     for town in towns:
-        log.note("node_started", node=f"scout#{town}", wave=2, attempt=1, why={"code": "send", "by": "plan"})
+        log.note("node_started", node=f"scout#{town}", wave=2, attempt=1, why={"code": "send", "nodes": ["plan"]})
     log.note("node_completed", node=f"scout#{towns[0]}", wave=2, value=8.4)
     log.note("node_failed", node=f"scout#{towns[2]}", wave=2, error="no flights")
     return plan, log
@@ -767,12 +767,12 @@ def every_kind() -> list[EventRow]:
 KINDS: Mapping[str, JsonObject] = {
     "run_started": {"task": "mend it", "relation": "root"},
     "node_queued": {"node": "a", "wave": 1, "why": {"code": "parked"}},
-    "node_started": {"node": "a", "wave": 1, "attempt": 2, "why": {"code": "edges", "from": ["x", "y"]}},
+    "node_started": {"node": "a", "wave": 1, "attempt": 2, "why": {"code": "edges", "nodes": ["x", "y"]}},
     "node_completed": {"node": "a", "wave": 1, "value": {"price": 12}},
     "node_retry": {"node": "a", "wave": 1, "attempt": 1, "error": "timed out", "backoff": 0.4},
     "node_failed": {"node": "a", "wave": 1, "error": "no such file", "type": "FileNotFoundError"},
     "node_cancelled": {"node": "b", "wave": 1, "by": "a"},
-    "node_skipped": {"node": "c", "why": {"code": "dead_edges", "edges": [["a", "c"]]}},
+    "node_skipped": {"node": "c", "why": {"code": "dead_edges", "nodes": ["a"]}},
     "state_delta": {
         "wave": 1,
         "delta": {"price": 12},
@@ -781,7 +781,7 @@ KINDS: Mapping[str, JsonObject] = {
     },
     "control": {"wave": 1, "by": "a", "goto": "b"},
     "interrupted": {"id": "a", "node": "a", "wave": 2, "kind": "approval", "question": "Buy?"},
-    "waiting": {"node": "b", "wave": 2, "child": "all~1"},
+    "node_parked": {"node": "b", "wave": 2, "interrupts": ["b/a"], "nested": [{"id": "b/a"}]},
     "run_suspended": {"wave": 2, "interrupts": ["a"]},
     "resumed": {"id": "a", "node": "a", "outcome": "approved", "by": "Ana", "comment": "go ahead"},
     "run_continued": {"answers": {}},

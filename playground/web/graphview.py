@@ -235,7 +235,7 @@ _STATES = {
     "node_cancelled": "cancelled",
     "node_skipped": "skipped",
     "interrupted": "parked",
-    "waiting": "waiting",
+    "node_parked": "parked",
     "resumed": "queued",
 }
 
@@ -266,9 +266,13 @@ def reshapes(fact: Fact) -> bool:
     return fact.kind in _RESHAPING
 
 
-def state_after(kind: str) -> str:
-    """The state that an event of this kind leaves its node in; empty where it says nothing of that."""
-    return _STATES.get(kind, "")
+def state_after(fact: Fact) -> str:
+    """The state that an event leaves its node in; empty where it says nothing of that.
+
+    A node that parks on what a run inside it asks is not asked itself: it waits.
+    """
+    nested = fact.kind == "node_parked" and fact.data.get("nested")
+    return "waiting" if nested else _STATES.get(fact.kind, "")
 
 
 def marks_of(fact: Fact) -> tuple[Mark, ...]:
@@ -276,21 +280,17 @@ def marks_of(fact: Fact) -> tuple[Mark, ...]:
     data, run_id = fact.data, fact.run_id
     node, wave = _text(data, "node"), _int(data, "wave")
     marks: list[Mark] = []
-    state = state_after(fact.kind)
+    state = state_after(fact)
     if state and node:
         marks.append(Mark(node_id(run_id, node), state, wave))
     if fact.kind == "node_started":
         why = data.get("why")
-        code = _text(why, "code")
-        if code in ("edges", "goto"):
-            sources = _texts(why, "from" if code == "edges" else "by")
-            marks += [Mark(edge_id(run_id, source, node), "taken", wave) for source in sources]
+        if _text(why, "code") in ("edges", "goto"):
+            marks += [Mark(edge_id(run_id, source, node), "taken", wave) for source in _texts(why, "nodes")]
     elif fact.kind == "node_skipped":
         why = data.get("why")
-        edges = why.get("edges") if isinstance(why, dict) else None
-        for edge in edges if isinstance(edges, list) else []:
-            source = edge if isinstance(edge, str) else (edge[0] if isinstance(edge, list) and edge else "")
-            marks.append(Mark(edge_id(run_id, str(source), node), "dead"))
+        if _text(why, "code") in ("dead_edges", "skipped_predecessors"):
+            marks += [Mark(edge_id(run_id, source, node), "dead") for source in _texts(why, "nodes")]
     elif fact.kind == "control":
         target = _text(data, "goto") or _text(data, "send")
         if target and target != END:
@@ -359,10 +359,11 @@ class _Story:
                 chapter.seen.setdefault(node)
             if fact.kind == "node_started":
                 why = data.get("why")
-                chapter.flows.update(
-                    {(_template(source), _template(node)): None for source in _texts(why, "from")}
-                )
-                if _text(why, "code") == "entry":
+                code = _text(why, "code")
+                if code == "edges":
+                    sources = _texts(why, "nodes")
+                    chapter.flows.update({(_template(source), _template(node)): None for source in sources})
+                elif code == "entry":
                     chapter.entries.add(node)
             elif fact.kind == "control":
                 goto, sent, by = _text(data, "goto"), _text(data, "send"), _template(_text(data, "by"))

@@ -31,7 +31,7 @@ class GridCell:
         at: position of the event that started it.
         gap: how many empty columns come before it in its row.
         span: how many columns it is wide: more than one when runs inside it had several waves.
-        attempt: the number of the last try.
+        attempt: how often it was tried in this wave.
         seconds: from its start to its end; None while it has none.
     """
 
@@ -75,7 +75,7 @@ class _Cell:
     at: int
     started: float
     state: str = "running"
-    attempt: int = 1
+    attempt: int = 0
     ended: float | None = None
 
 
@@ -111,7 +111,7 @@ def wave_grid(facts: Iterable[TimedFact]) -> WaveGrid:
 
 def _note(sheet: _Sheet, fact: TimedFact, node: str, wave: int) -> None:
     """Write one event about a node into its run's sheet."""
-    state = state_after(fact.kind)
+    state = state_after(fact)
     if fact.kind == "delegated":
         child, name = fact.data.get("child"), fact.data.get("name")
         if isinstance(child, str):
@@ -124,8 +124,7 @@ def _note(sheet: _Sheet, fact: TimedFact, node: str, wave: int) -> None:
     if cell is None:
         cell = cells[wave] = _Cell(wave, fact.pos, fact.ts)
     cell.state = state
-    attempt = fact.data.get("attempt")
-    cell.attempt = attempt if isinstance(attempt, int) else cell.attempt
+    cell.attempt += fact.kind == "node_started"
     cell.ended = fact.ts if state in _ENDED else None
 
 

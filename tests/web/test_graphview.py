@@ -167,7 +167,7 @@ def test_only_a_command_can_start_a_node_without_edges_so_it_follows_the_one_bef
 
 
 def test_ids_are_the_same_for_the_drawing_and_for_the_marks() -> None:
-    log = Log("r1").ran("a b/c", 1).ran("d", 2, why={"code": "edges", "from": ["a b/c"]})
+    log = Log("r1").ran("a b/c", 1).ran("d", 2, why={"code": "edges", "nodes": ["a b/c"]})
     picture = graph(
         {"nodes": [{"key": "a b/c"}, {"key": "d"}], "edges": [{"source": "a b/c", "target": "d"}]}
     )
@@ -285,7 +285,7 @@ def test_lanes_nest_as_deep_as_the_calls() -> None:
 
 
 def test_without_its_plan_a_run_is_drawn_from_its_events() -> None:
-    log = Log("r1").ran("a", 1).ran("b", 2, why={"code": "edges", "from": ["a"]})
+    log = Log("r1").ran("a", 1).ran("b", 2, why={"code": "edges", "nodes": ["a"]})
 
     picture = graph(None, log.events)
 
@@ -331,7 +331,7 @@ def test_only_what_adds_to_the_shape_asks_for_a_new_layout() -> None:
         ("node_cancelled", "cancelled"),
         ("node_skipped", "skipped"),
         ("interrupted", "parked"),
-        ("waiting", "waiting"),
+        ("node_parked", "parked"),
         ("resumed", "queued"),
     ],
 )
@@ -341,8 +341,14 @@ def test_an_event_marks_its_node(kind: str, state: str) -> None:
     assert marks_of(fact) == (Mark(node_id("r1", "a"), state, 3),)
 
 
+def test_a_node_that_parks_on_a_run_inside_it_waits() -> None:
+    (fact,) = Log("r1").note("node_parked", node="a", wave=3, nested=[{"id": "a/b"}]).events
+
+    assert marks_of(fact) == (Mark(node_id("r1", "a"), "waiting", 3),)
+
+
 def test_a_skip_marks_the_edges_that_were_dead() -> None:
-    why = {"code": "dead_edges", "edges": [["x", "a"], ["y", "a"]]}
+    why = {"code": "dead_edges", "nodes": ["x", "y"]}
     (fact,) = Log("r1").note("node_skipped", node="a", why=why).events
 
     assert [mark.id for mark in marks_of(fact) if mark.state == "dead"] == [
