@@ -265,7 +265,7 @@ class NodeContext:
         model = self._host.llm
         if model is None:
             raise RuntimeError(
-                f"node {self.node_id!r} calls a model, but none was given: pass llm= to the Scheduler or model= to the agent"
+                f"node {self.node_id!r} calls a model and there is none: pass llm= to the Scheduler"
             )
         asked = [len(messages), messages[-1] if messages else None, system]
         key = self._call_key("model", "", asked)
@@ -323,7 +323,7 @@ class NodeContext:
         tools = self._host.tools
         if tools is None:
             raise RuntimeError(
-                f"node {self.node_id!r} calls tool {name!r}, but no tools were given: pass tools= to the Scheduler"
+                f"node {self.node_id!r} calls tool {name!r} and there are none: pass tools= to the Scheduler"
             )
         given = _frozen(arguments or {}, f"arguments of tool {name!r} in node {self.node_id!r}")
         key = self._call_key("tool", name, given)
@@ -427,7 +427,7 @@ class NodeContext:
         return [task.result() for task in tasks]
 
     def call_key(self, kind: str, name: str, asked: object) -> str:
-        """The key under which this activation remembers a call: what was asked, and its ordinal among equals."""
+        """The key under which this activation remembers a call: what was asked, and which of equals it is."""
         return self._call_key(kind, name, asked)
 
     @property
@@ -519,7 +519,7 @@ def _takes_two(fn: Callable[..., object]) -> bool:
 
 
 class ToolBody:
-    """One tool call; the node's input is its arguments, the result is its output, also when the tool failed."""
+    """One tool call: the node's input is its arguments, its output the result, also when the tool failed."""
 
     kind = "tool"
 

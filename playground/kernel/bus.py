@@ -151,7 +151,7 @@ class Bus:
         return _register(self._observers, event, handler)
 
     def checker(self, gate: str, handler: Handler) -> Callable[[], None]:
-        """Ask `handler(**data)` at a gate: False or a `BlockingResult` blocks; returns a function that undoes it."""
+        """Ask `handler(**data)` at a gate: False or a `BlockingResult` may block; returns its undoing."""
         return _register(self._checkers, gate, handler)
 
     def provider(self, point: str, handler: Handler) -> Callable[[], None]:
@@ -191,11 +191,11 @@ class Bus:
         self._subscriptions = tuple(kept for kept in self._subscriptions if kept is not subscription)
 
     async def fire(self, event: str, **data: object) -> None:
-        """Tell observers and subscribers, in the order in which they came; waits only for a full "block" queue."""
+        """Tell observers and subscribers, in order; waits only for a full queue of policy "block"."""
         for handler in self._observers.get(event, ()):
             try:
                 await _call(handler, data)
-            except Exception:
+            except Exception:  # noqa: BLE001 - an observer may raise anything
                 _log.exception("an observer of %r failed; the run goes on", event)
         for subscription in self._subscriptions:
             if subscription.wants(event):
@@ -208,7 +208,7 @@ class Bus:
         for handler in self._checkers.get(gate, ()):
             try:
                 verdict = await _call(handler, data)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - so may a checker
                 _log.exception("a checker of %r failed, which blocks", gate)
                 return BlockingResult(False, f"checker error: {type(error).__name__}: {error}")
             if isinstance(verdict, BlockingResult):
@@ -224,7 +224,7 @@ class Bus:
         for handler in self._providers.get(point, ()):
             try:
                 value = await _call(handler, data)
-            except Exception:
+            except Exception:  # noqa: BLE001 - so may a provider
                 _log.exception("a provider of %r failed and contributes nothing", point)
                 continue
             if value is not None:

@@ -81,7 +81,7 @@ class Channel:
         return self.own(freeze(self.init, "initial value of a channel of kind ", self.name))
 
     def own(self, value: JsonValue) -> JsonValue:
-        """`value` as this run may keep it: append and merge channels grow in place, so they need their own."""
+        """`value` as a run may keep it: append and merge channels grow in place, so they need their own."""
         if self.reducer is _append and isinstance(value, list):
             return FrozenList(value)
         if self.reducer is _merge and isinstance(value, dict):
@@ -161,11 +161,12 @@ def check_write(
     if channel is None:
         names = ", ".join(known) or "none"
         raise KeyError(
-            f"node {writer!r} wrote to the undeclared channel {key!r}: declare it in the plan (known: {names})"
+            f"node {writer!r} wrote to the undeclared channel {key!r}: declare it in the plan (it has {names})"
         )
     if channel.dtype is not None and not isinstance(value, channel.dtype):
         raise TypeError(
-            f"node {writer!r} wrote {type(value).__name__} to channel {key!r}, which takes {channel.dtype.__name__}"
+            f"node {writer!r} wrote {type(value).__name__} to channel {key!r}, "
+            f"which takes {channel.dtype.__name__}"
         )
     if channel.reducer is _add or channel.reducer is _merge:
         try:
@@ -221,7 +222,7 @@ class WaveWrites:
         return writes
 
     def folded(self) -> JsonObject:
-        """The writes as one wave delta: `delta`, `writers` and `reducers` by channel, and `reset` if there is one.
+        """The writes as one wave delta: `delta`, `writers` and `reducers` by channel, and `reset` if any.
 
         Raises:
             TypeError, NotJson: a reducer cannot fold what it was given.

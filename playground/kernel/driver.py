@@ -231,7 +231,7 @@ class Driver:
             return []
         if run.wave.number >= self.max_waves:
             return self.fail(
-                f"exceeded max waves {self.max_waves}: let a loop come to its end, or allow more with max_waves",
+                f"exceeded max waves {self.max_waves}: let a loop come to its end, or allow more by max_waves",
                 "max_waves",
             )
         return self._start(ready, run.wave.number + 1)
@@ -529,7 +529,7 @@ class Driver:
             if command.template not in self.plan.shape.templates:
                 known = ", ".join(self.plan.shape.templates) or "none"
                 raise ValueError(
-                    f"node {key!r}: Send target {command.template!r} is not a template node; templates: {known}"
+                    f"node {key!r}: Send target {command.template!r} is not a template; templates: {known}"
                 )
             payload = freeze(command.payload, "payload of a Send from node ", key, limit=self.max_bytes)
             return FrozenDict({"send": command.template, "key": command.key, "payload": payload})

@@ -128,7 +128,7 @@ def check_batch(events: Iterable[Event], last_seq: Mapping[str, int], last_pos: 
     A run that the log does not know may begin at any `seq`: a checkpoint then holds what came before.
 
     Args:
-        last_seq: the last stored `seq` of each run that occurs in the batch; absent: the run is new to the log.
+        last_seq: the last stored `seq` of each run in the batch; absent: the run is new to the log.
         last_pos: the last stored `pos` of the tree.
 
     Raises:

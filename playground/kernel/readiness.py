@@ -8,7 +8,7 @@ its reason, so the two cannot disagree.
 The rule for a pending node that no command has released:
 
 1. an entry is ready until it has run once; so is a node with no predecessors that was re-armed;
-2. a predecessor is *open* until it has ended; a template has ended when it has instances and all of them have;
+2. a predecessor is *open* until it has ended; a template has ended when it has instances and all have;
 3. an edge is *live* if its predecessor completed and its predicate holds on the present state; an edge from a
    skipped node is dead;
 4. join "all" waits until no predecessor is open and then needs one live edge; "any" needs one live edge; a
@@ -181,8 +181,8 @@ def edge_live(edge: Edge, run: Run) -> bool:
         return bool(edge.when(run.view))
     except Exception as error:
         raise PredicateError(
-            f"the condition of edge {edge.source!r} -> {edge.target!r} raised {type(error).__name__}: {error}; "
-            "let it return True or False for every state"
+            f"the condition of edge {edge.source!r} -> {edge.target!r} raised "
+            f"{type(error).__name__}: {error}; let it return True or False for every state"
         ) from error
 
 

@@ -21,7 +21,7 @@ def replay(plan: Plan, events: Iterable[Event], *, upto: int | None = None, run_
 
     Args:
         events: of one run, or of a whole tree, in order.
-        upto: leave out what comes after this position of the tree (after this `seq`, where events have no `pos`).
+        upto: leave out what comes after this position of the tree (this `seq`, where events have no `pos`).
         run_id: which run of the tree; by default that of the first event.
 
     Raises:

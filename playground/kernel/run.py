@@ -449,7 +449,7 @@ class Run:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise LogError(
                 f"run {self.run_id}: event {event.seq} ({event.kind}) does not fit this run "
-                f"({type(error).__name__}: {error}): restore the log from a copy, or use the plan it was written with"
+                f"({type(error).__name__}: {error}): restore the log, or use the plan it was written with"
             ) from error
 
     def take(self, event: Event) -> None:
@@ -493,7 +493,7 @@ class Run:
             run = cls._restored(plan, frozen_object(snapshot, "snapshot", limit=NO_LIMIT))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise LogError(
-                f"run {snapshot.get('run_id')}: its snapshot cannot be read ({type(error).__name__}: {error}); "
+                f"run {snapshot.get('run_id')}: its snapshot is unreadable: {type(error).__name__}: {error}; "
                 "delete it, and the run is rebuilt from its log"
             ) from error
         run.check_fits()
@@ -556,7 +556,7 @@ class Run:
         channel = self.plan.channel(key)
         if channel is None:
             raise LogError(
-                f"run {self.run_id}: channel {key!r} is not in the plan: declare it, or use the plan the run began with"
+                f"run {self.run_id}: channel {key!r} is not in the plan: declare it, or use the run's own plan"
             )
         self.shared[key] = channel.own(value)
 
@@ -575,7 +575,7 @@ def check_first(event: Event) -> None:
     written = event.data.get("format", FORMAT)
     if not isinstance(written, int) or written > FORMAT:
         raise LogError(
-            f"run {event.run_id}: its log has format {written}, this version reads up to {FORMAT}: use a newer version"
+            f"run {event.run_id}: its log has format {written}, this version reads {FORMAT}: use a newer one"
         )
 
 

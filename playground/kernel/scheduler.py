@@ -344,7 +344,7 @@ class Scheduler:
         meta: Mapping[str, object] | None = None,
         drive: bool = True,
     ) -> Run:
-        """A new run that shares a past with another one, up to position `at` of its tree, and goes on from there.
+        """A new run that shares another one's past up to position `at` of its tree, and goes on from there.
 
         Args:
             updates: channel values that replace those of that moment.
@@ -362,7 +362,7 @@ class Scheduler:
         if not 1 <= at <= events[-1].pos:
             raise ValueError(f"run {run_id} has no position {at}: choose one from 1 to {events[-1].pos}")
         root, fork_id = events[0].run_id, check_run_id(new_id or new_run_id())
-        copied = [_copied(event, root, fork_id, meta) for event in events if event.pos <= at]
+        copied = [copied_event(event, root, fork_id, meta) for event in events if event.pos <= at]
         run = Run(plan, fork_id)
         for event in copied:
             if event.run_id == fork_id:
@@ -600,7 +600,7 @@ def _replayed(plan: Plan, run_id: str, run: Run | None, tail: Sequence[Event]) -
     return run
 
 
-def _copied(event: Event, root: str, fork_id: str, meta: Mapping[str, object] | None) -> Event:
+def copied_event(event: Event, root: str, fork_id: str, meta: Mapping[str, object] | None) -> Event:
     """An event of one tree as the same event of another."""
 
     def moved(run_id: str) -> str:

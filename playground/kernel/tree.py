@@ -58,7 +58,7 @@ class Tree:
     async def flush(self) -> None:
         """Append what is queued as one batch, then tell the bus; afterwards all facts made so far are kept.
 
-        Runs that flush at once share batches: who comes while one is being written finds its facts in the next.
+        Runs that flush at once share batches: who comes during one finds its facts in the next.
 
         Raises:
             LogError, or whatever the log raises; from then on the tree is broken.

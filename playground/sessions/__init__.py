@@ -7,9 +7,10 @@ from playground.sessions.catalog import Catalog, Entry
 from playground.sessions.errors import Conflict, Invalid, NotFound, SessionError
 from playground.sessions.feed import Feed, Told
 from playground.sessions.portrait import Portrait, portrait, stored_plan
-from playground.sessions.sessions import Options, Sessions
+from playground.sessions.sessions import Answer, Options, Sessions
 
 __all__ = [
+    "Answer",
     "Catalog",
     "Conflict",
     "Entry",

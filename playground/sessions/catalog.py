@@ -64,7 +64,7 @@ class Catalog:
                     key=f"{entry.key} ({path.name})",
                     path=path,
                     source=entry.source,
-                    error=f"{path.name} defines {entry.key!r}, which {twin.path.name} defines too: rename one",
+                    error=f"{path.name} and {twin.path.name} both define {entry.key!r}: rename one",
                 )
             found[entry.key] = entry
         return list(found.values())
@@ -123,7 +123,7 @@ def load(path: Path) -> Entry:
     try:
         source = path.read_text(encoding="utf-8")
         scenario = _scenario_in(path)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's file may raise anything while it loads
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's file may raise anything
         where = _line_of(error, path)
         reason = f"{path.name}{f', line {where}' if where else ''}: {type(error).__name__}: {error}"
         return Entry(path.stem, path, source, error=reason, trace=_trace(error, path))

@@ -20,7 +20,7 @@ class NotFound(SessionError):
 
 
 class Conflict(SessionError):
-    """It makes no sense in the run's present state; `decision` tells what was decided before, if that is why."""
+    """It makes no sense as the run stands; `decision` tells what was decided before, if that is why."""
 
     def __init__(self, message: str, decision: Mapping[str, JsonValue] | None = None) -> None:
         super().__init__(message)

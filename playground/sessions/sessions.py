@@ -10,9 +10,10 @@ a run, and the feed of who watches it.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import cast
@@ -44,9 +45,10 @@ from playground.kernel import (
 )
 from playground.kernel.body import task_text
 from playground.kernel.breakpoints import checked_breakpoints
+from playground.kernel.eventlog import FORMAT
 from playground.kernel.run import BREAKPOINT, new_run_id
-from playground.kernel.scheduler import child_spec
-from playground.kernel.values import thaw
+from playground.kernel.scheduler import child_spec, copied_event
+from playground.kernel.values import frozen_object, thaw
 from playground.runtime.scenario import Scenario, ScenarioEnv
 from playground.sessions.catalog import Catalog
 from playground.sessions.errors import Busy, Conflict, Invalid, NotFound
@@ -145,11 +147,11 @@ class Sessions:
                 await self.go_on(record.run_id)
             elif await self.store.documents.get("expiries", record.run_id) is not None:
                 self._schedule_expiry(await self._run(record.run_id))
-        except Exception:
+        except Exception:  # noqa: BLE001 - one bad run must not keep the others from going on
             _log.exception("run %s could not be taken up; it stays as it is", record.run_id)
 
     async def close(self) -> None:
-        """Stop driving; what was going on is taken up at the next start.  End the feeds and close the store."""
+        """Stop driving, end the feeds, close the store; what was going on is taken up at the next start."""
         for timer in self._timers.values():
             timer.cancel()
         for feed in self._feeds.values():
@@ -270,7 +272,7 @@ class Sessions:
             await work
         except LogConflict:
             _log.warning("run %s is being driven by another process; this one lets go", run_id)
-        except Exception:
+        except Exception:  # noqa: BLE001 - a store or a log failed: a crash of this run alone
             _log.exception("driving run %s stopped; it can be continued", run_id)
         finally:
             self._live.pop(run_id, None)
@@ -357,7 +359,7 @@ class Sessions:
             return self._build(scenario, str(cast("JsonObject", meta).get("lang", "en"))).plan
         except (NotFound, Conflict):
             return None
-        except Exception:
+        except Exception:  # noqa: BLE001 - a user's build function may raise anything
             _log.exception("scenario %r cannot be built; its runs are shown from their logs", key)
             return None
 
@@ -496,6 +498,38 @@ class Sessions:
                 yield fresh
             if any(item.event is not None and _ends(item.event, root) for item in fresh):
                 return
+
+    async def until_rest(self, run_id: str, after: int = 0) -> AsyncIterator[Event]:
+        """The events of a run's tree after a position, until it waits for an answer or has ended.
+
+        Raises:
+            NotFound: no such run.
+        """
+        async for batch in self.follow(run_id, after):
+            for told in batch:
+                if told.event is not None:
+                    after = told.event.pos
+                    yield told.event
+            if not self.is_driven(run_id):
+                break
+        for event in await self._stream(run_id, after, None):
+            yield event
+
+    def row(self, record: RunRecord) -> JsonObject:
+        """A row of the list of runs, as the API tells it."""
+        return {
+            "run_id": record.run_id,
+            "scenario": record.scenario,
+            "state": str(record.state),
+            "driven": self.is_driven(record.run_id),
+            "task": record.task,
+            "created": record.created,
+            "updated": record.updated,
+            "waiting": record.waiting,
+            "continues": record.continues,
+            "forked_from": record.forked_from,
+            "url": f"/runs/{record.run_id}",
+        }
 
     async def _tell(self) -> None:
         """Hand what the bus tells to the feeds of those who watch."""
@@ -702,6 +736,41 @@ class Sessions:
             self._drive(fresh, fork_id, fresh.scheduler.recover(fresh.plan, fork_id))
         return fork_id
 
+    async def export(self, run_id: str) -> list[JsonObject]:
+        """A run's whole tree as JSON objects, one for a line: a head, then each event.
+
+        Raises:
+            NotFound: no such run.
+        """
+        events = await self.events(root_of(run_id))
+        head: JsonObject = {
+            "playground": "run",
+            "format": FORMAT,
+            "run_id": root_of(run_id),
+            "events": len(events),
+        }
+        return [head, *({**event._asdict(), "data": dict(event.data)} for event in events)]
+
+    async def take_in(self, lines: Iterable[str]) -> str:
+        """Take up an exported run under a new id, to look at and to fork; return the id.
+
+        Raises:
+            Invalid: it is not what `export` writes; the line is named.
+        """
+        events = read_bundle(lines)
+        new_id = new_run_id()
+        moved = [
+            copied_event(event, events[0].run_id, new_id, {"imported_from": events[0].run_id})
+            for event in events
+        ]
+        try:
+            seen = portrait(None, moved, new_id)
+            await self.store.log.append_many(moved)
+        except (LogError, ValueError) as error:
+            raise Invalid(f"the bundle is damaged: {error}") from error
+        await self._index(seen.run)
+        return new_id
+
     async def delete(self, run_id: str) -> None:
         """Remove a run and its child runs as if they had never been.
 
@@ -719,6 +788,45 @@ class Sessions:
         if feed is not None:
             feed.close()
         await self.store.runs.delete(run_id)
+
+
+def read_bundle(lines: Iterable[str]) -> list[Event]:
+    """The events of an exported run.
+
+    Raises:
+        Invalid: a line is not one of a bundle, or lines are missing.
+    """
+    head: JsonObject | None = None
+    events: list[Event] = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            found = json.loads(line)
+            if head is None:
+                head = found
+                if found["playground"] != "run" or found["format"] > FORMAT:
+                    raise ValueError("not a run of this version")
+                continue
+            data = frozen_object(found["data"], "data")
+            check_run_id(found["run_id"])
+            event = Event(
+                int(found["seq"]),
+                found["run_id"],
+                found["kind"],
+                data,
+                found["parent_id"],
+                int(found["pos"]),
+                float(found["ts"]),
+            )
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise Invalid(
+                f"line {number} is not one of an exported run: {type(error).__name__}: {error}"
+            ) from error
+        events.append(event)
+    if head is None or not events or head.get("events") != len(events):
+        raise Invalid("the bundle is not whole: export the run again")
+    return events
 
 
 def check_input(scenario: Scenario, value: JsonValue) -> None:
