@@ -161,7 +161,7 @@ def check_write(
     if channel is None:
         names = ", ".join(known) or "none"
         raise KeyError(
-            f"node {writer!r} wrote to the undeclared channel {key!r}: declare it in the plan (it has {names})"
+            f"node {writer!r} wrote to the undeclared channel {key!r}: declare it (the plan has {names})"
         )
     if channel.dtype is not None and not isinstance(value, channel.dtype):
         raise TypeError(

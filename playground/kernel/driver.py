@@ -231,7 +231,7 @@ class Driver:
             return []
         if run.wave.number >= self.max_waves:
             return self.fail(
-                f"exceeded max waves {self.max_waves}: let a loop come to its end, or allow more by max_waves",
+                f"exceeded max waves {self.max_waves}: let the loop end, or allow more with max_waves",
                 "max_waves",
             )
         return self._start(ready, run.wave.number + 1)
