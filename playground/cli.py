@@ -269,7 +269,7 @@ async def _sessions(args: argparse.Namespace) -> AsyncIterator[Sessions]:
     from playground.backends import open_store
     from playground.sessions import Catalog, Sessions
 
-    sessions = Sessions(await open_store(args.store), Catalog(places(args.scenarios)))
+    sessions = Sessions(open_store(args.store), Catalog(places(args.scenarios)))
     await sessions.open(recover=False)
     try:
         yield sessions

@@ -555,9 +555,7 @@ class Run:
         """
         channel = self.plan.channel(key)
         if channel is None:
-            raise LogError(
-                f"run {self.run_id}: channel {key!r} is not in the plan: declare it again"
-            )
+            raise LogError(f"run {self.run_id}: channel {key!r} is not in the plan: declare it again")
         self.shared[key] = channel.own(value)
 
 

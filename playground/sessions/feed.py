@@ -16,6 +16,7 @@ import asyncio
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from playground.kernel import Event
 
@@ -73,7 +74,7 @@ class Feed:
             return ()
         if skip == len(self._items) - 1:
             return (self._items[-1],)
-        return [self._items[i] for i in range(skip, len(self._items))]
+        return list(islice(self._items, skip, None))
 
     async def wait(self, number: int) -> None:
         """Return when there is an item `number`, or when the feed is closed."""

@@ -15,7 +15,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from jsonschema import Draft202012Validator
@@ -219,6 +219,8 @@ class Sessions:
         await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
         forget()
+        if begun.is_set() and not task.done():
+            await self._index(run)
         return run.run_id
 
     async def _history(self, before: str, key: str, shared: Mapping[str, object]) -> dict[str, object]:
@@ -268,27 +270,32 @@ class Sessions:
         return live.task
 
     async def _driven(self, run_id: str, work: Awaitable[object]) -> None:
+        """Drive a run to its rest, and bring what is known of it up to date before anyone sees it at rest."""
         try:
             await work
+            await self._settle(run_id)
         except LogConflict:
             _log.warning("run %s is being driven by another process; this one lets go", run_id)
         except Exception:  # noqa: BLE001 - a store or a log failed: a crash of this run alone
             _log.exception("driving run %s stopped; it can be continued", run_id)
         finally:
             self._live.pop(run_id, None)
-            chore: asyncio.Task[object] = asyncio.create_task(self._settle(run_id))
-            self._chores.add(chore)
-            chore.add_done_callback(self._chores.discard)
+            self._push(run_id, Told(live=("rest", {})))
 
     async def _settle(self, run_id: str) -> None:
-        """Bring the list of runs up to date with a run that came to rest."""
         run = await self._run(run_id)
         await self._index(run)
         self._schedule_expiry(run)
-        await self.store.documents.put("expiries", run_id, _next_expiry(run))
-        feed = self._feeds.get(run_id)
+        expiry = _next_expiry(run)
+        if expiry is None:
+            await self.store.documents.delete("expiries", run_id)
+        else:
+            await self.store.documents.put("expiries", run_id, expiry)
+
+    def _push(self, run_id: str, told: Told) -> None:
+        feed = self._feeds.get(root_of(run_id))
         if feed is not None:
-            feed.push(Told(live=("rest", {"state": str(run.state)})))
+            feed.push(told)
 
     async def _index(self, run: Run) -> None:
         events = await self.store.log.stream(run.run_id, 0, 1)
@@ -339,9 +346,7 @@ class Sessions:
             events = await self.store.log.stream(root_of(run_id))
         except ValueError as error:
             raise NotFound(str(error)) from error
-        if not any(event.run_id == run_id for event in events[:1] if run_id == root_of(run_id)) and not any(
-            event.run_id == run_id for event in events
-        ):
+        if not any(event.run_id == run_id for event in events):
             raise NotFound(f"there is no run {run_id}: look at the list of runs, and at which store is open")
         return events
 
@@ -536,14 +541,10 @@ class Sessions:
         async for item in self._told:
             event = item.get("evt")
             if isinstance(event, Event):
-                feed = self._feeds.get(root_of(event.run_id))
-                if feed is not None:
-                    feed.push(Told(event))
+                self._push(event.run_id, Told(event))
             elif isinstance(run_id := item.get("run_id"), str):
-                feed = self._feeds.get(root_of(run_id))
-                if feed is not None:
-                    data = {key: value for key, value in item.items() if key != "event"}
-                    feed.push(Told(live=(str(item["event"]), data)))
+                data = {key: value for key, value in item.items() if key != "event"}
+                self._push(run_id, Told(live=(str(item["event"]), data)))
 
     # Deciding.
 
@@ -589,6 +590,9 @@ class Sessions:
             raise Conflict(f"the run cannot go on: {error}") from error
         except NotJson as error:
             raise Invalid(str(error)) from error
+        record = await self.store.runs.get(run_id)
+        if record is not None:
+            await self.store.runs.put(replace(record, state=RunState.RUNNING, waiting=0))
         self._drive(live, run_id, live.scheduler.recover(live.plan, run_id))
 
     async def _rest(self, run_id: str) -> None:
@@ -891,23 +895,25 @@ def _decided(interrupt_id: str, decision: Mapping[str, JsonValue]) -> Conflict:
     )
 
 
-def follows(seen: Portrait, asked: Interrupt) -> JsonObject:
-    """The nodes that a step's static edges lead to, after approve and after reject.
+_VERDICTS = {
+    "approve": frozenset({"approve", "approved", "yes", "ok", "accept", "批准", "同意"}),
+    "reject": frozenset({"reject", "rejected", "no", "deny", "refuse", "拒绝"}),
+}
 
-    What a body decides by a Goto cannot be known before it runs; a condition on an
-    edge is tried on the state as it would be with `approved` written.
+
+def follows(seen: Portrait, asked: Interrupt) -> JsonObject:
+    """The nodes that the edges of a parked step lead to, after approve and after reject.
+
+    It goes by what the plan says: an edge whose label is one of the verdicts belongs to
+    that one, any other edge to both.  What a body will decide by a Goto cannot be known
+    without running it, and running it is what the person is asked about.
     """
-    plan, run = seen.plan, seen.run
     found: JsonObject = {}
-    for verdict, approved in (("approve", True), ("reject", False)):
-        state = {**run.shared, "approved": approved, "verdict": verdict}
+    for verdict, other in (("approve", "reject"), ("reject", "approve")):
         targets: list[JsonValue] = []
-        for edge in plan.shape.outgoing.get(asked.node_id, ()):
-            live = True
-            if edge.when is not None:
-                with suppress(Exception):
-                    live = bool(edge.when(state))
-            if live:
+        for edge in seen.plan.shape.outgoing.get(asked.node_id, ()):
+            label = str(getattr(edge.when, "label", "")).lower()
+            if label not in _VERDICTS[other]:
                 targets.append(edge.target)
         found[verdict] = targets
     return found
