@@ -31,7 +31,6 @@ Step: TypeAlias = str | ToolCall | Sequence[ToolCall] | LlmReply | Exception
 ScriptEntry: TypeAlias = Step | Callable[[Sequence[Message]], Step]
 """A step, or a function that makes one of the messages so far."""
 
-_PIECE = re.compile(r"\S{1,8}\s*|\s+")
 UNREADABLE: Final = "unreadable arguments"
 """The only key of arguments that could not be read; its value is what the model wrote."""
 

@@ -271,17 +271,23 @@ class _Address:
 
     @classmethod
     def of(cls, base_url: str) -> _Address:
-        parts = urlsplit(base_url.strip())
+        try:
+            parts = urlsplit(base_url.strip())
+            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            usable = False
+        if not usable:
+            raise ValueError(
+                f"{base_url.rpartition('@')[2]!r} is no address of a model service: set OPENAI_BASE_URL"
+                " (or base_url=) to one like https://host/v1"
+            )
         path = parts.path.rstrip("/").removesuffix("/chat/completions")
         host = parts.netloc.rpartition("@")[2]
-        shown = urlunsplit((parts.scheme, host, path, "", ""))
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(
-                f"{shown!r} is no address of a model service: set OPENAI_BASE_URL (or base_url=)"
-                " to one like https://host/v1"
-            )
-        url = urlunsplit((parts.scheme, parts.netloc, f"{path}/chat/completions", parts.query, ""))
-        return cls(url, shown, parts.password or "")
+        return cls(
+            url=urlunsplit((parts.scheme, parts.netloc, f"{path}/chat/completions", parts.query, "")),
+            shown=urlunsplit((parts.scheme, host, path, "", "")),
+            password=parts.password or "",
+        )
 
 
 def _checked_key(key: str) -> str:
@@ -319,12 +325,17 @@ def _chunk(data: str, *, is_error: bool = False) -> JsonObject:
 
 async def _refusal(response: httpx2.Response, now: float) -> Trouble:
     """Why a response is no answer: a redirect, or an error in the service's own words."""
+    import httpx2
+
     status = response.status_code
     if response.is_redirect:  # not followed: the messages would go to whomever it names
         target = urlsplit(response.headers.get("location", ""))
         shown = urlunsplit((target.scheme, target.netloc.rpartition("@")[2], target.path, "", ""))
         return Trouble(f"HTTP {status}, the service has moved to {shown}", _TODO_ADDRESS, status=status)
-    body = await _read(response, _MAX_ERROR_BODY)
+    try:
+        body = await _read(response, _MAX_ERROR_BODY)
+    except httpx2.HTTPError:
+        body = ""  # the status says enough
     try:
         said: JsonValue = json.loads(body)
     except (ValueError, RecursionError):
