@@ -9,7 +9,7 @@ import os
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from bench.common import Sheet, Table, keep
+from bench.common import How, Sheet, Table, keep
 
 # Peers report home or trace unless told otherwise; neither belongs in a measurement.
 os.environ.update(
@@ -20,7 +20,7 @@ os.environ.update(
 )
 logging.disable(logging.WARNING)
 
-Part = Callable[[int], Awaitable[Table | list[Table] | list[Sheet]]]
+Part = Callable[[How], Awaitable[Table | list[Table] | list[Sheet]]]
 
 
 def parts() -> dict[str, Part]:
@@ -28,8 +28,8 @@ def parts() -> dict[str, Part]:
     from bench.kernel import bus, cold, durable, memory, resume, waves
     from bench.web import stream
 
-    async def imports(repeats: int) -> list[Table]:
-        return cold.cold(repeats)
+    async def imports(how: How) -> list[Table]:
+        return cold.cold(how)
 
     return {
         **{name: partial(waves.workload, name) for name in waves.WORKLOADS},
@@ -53,12 +53,15 @@ def main() -> None:
     parser.add_argument(
         "--repeats", type=int, default=3, help="samples of each figure, of which the median counts"
     )
+    parser.add_argument(
+        "--only", type=lambda text: tuple(text.split(",")), default=(), help="rivals whose labels begin so"
+    )
     given = parser.parse_args()
     unknown = [name for name in given.parts if name not in known]
     if unknown:
         parser.error(f"no part named {unknown[0]!r}: choose from {', '.join(known)}")
     for name in given.parts or known:
-        result = asyncio.run(known[name](given.repeats))
+        result = asyncio.run(known[name](How(given.repeats, given.only)))
         tables = [result] if isinstance(result, Table) else result
         keep(name, tables)
         for table in tables:

@@ -39,6 +39,18 @@ class Case:
 
 
 @dataclass(frozen=True)
+class How:
+    """How to measure: samples of each figure, and the beginnings of the labels wanted (none: all)."""
+
+    repeats: int = 3
+    only: tuple[str, ...] = ()
+
+    def wants(self, label: str) -> bool:
+        """Whether the rival called `label` takes part."""
+        return not self.only or label.startswith(self.only)
+
+
+@dataclass(frozen=True)
 class Time:
     """Seconds per run: the median of the samples, and their range."""
 

@@ -8,7 +8,7 @@ from types import ModuleType
 import src.kernel as published
 
 import playground.kernel as ours
-from bench.common import Case, Table, measure
+from bench.common import Case, How, Table, measure
 
 SUBSCRIBERS = (0, 1, 10, 100)
 ROOM = 256
@@ -61,7 +61,7 @@ def _queues(subscribers: int, events: int) -> Case:
     return Case(run, subscribers * events)
 
 
-async def bus(repeats: int) -> list[Table]:
+async def bus(how: How) -> list[Table]:
     """Time the three, one table for each number of subscribers."""
     tables = []
     for subscribers in SUBSCRIBERS:
@@ -72,6 +72,9 @@ async def bus(repeats: int) -> list[Table]:
             "ours": _bus(ours, subscribers, events),
             "prodagent": _bus(published, subscribers, events),
         }
-        table.put(events, await measure(cases, repeats))
+        table.put(
+            events,
+            await measure({label: case for label, case in cases.items() if how.wants(label)}, how.repeats),
+        )
         tables.append(table)
     return tables

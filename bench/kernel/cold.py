@@ -6,7 +6,7 @@ import statistics
 import subprocess
 import sys
 
-from bench.common import Table
+from bench.common import How, Table
 
 MODULES = {
     "floor: asyncio": "asyncio",
@@ -29,14 +29,17 @@ print(took * 1000, int(status.partition("VmRSS:")[2].split()[0]) / 1024)
 """
 
 
-def cold(repeats: int) -> list[Table]:
+def cold(how: How) -> list[Table]:
     """Import each module in fresh processes, of which the first only fills the caches."""
     times = Table("Import", "ms of CPU", 1, floor="floor: asyncio", ours="ours, kernel")
     sizes = Table("Import, resident", "MiB", 1, floor="floor: asyncio", ours="ours, kernel")
     for label, module in MODULES.items():
+        if not how.wants(label):
+            continue
         command = [sys.executable, "-c", _PROBE.format(module=module)]
         runs = [
-            subprocess.run(command, capture_output=True, text=True, check=False) for _ in range(repeats + 1)
+            subprocess.run(command, capture_output=True, text=True, check=False)
+            for _ in range(how.repeats + 1)
         ]
         if runs[-1].returncode:
             times.failed[label] = runs[-1].stderr.strip().splitlines()[-1]

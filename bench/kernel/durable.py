@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from bench.common import Case, Table, measure
+from bench.common import Case, How, Table, measure
 from bench.kernel.workload import Message, result, thought
 
 SIZES = (100, 1000)
@@ -154,7 +154,7 @@ def _handed_to_write() -> int:
     return int(Path("/proc/self/io").read_text(encoding="ascii").partition("wchar:")[2].split()[0])
 
 
-async def durable(repeats: int) -> list[Table]:
+async def durable(how: How) -> list[Table]:
     """Time the loop on each store, and count the bytes that it writes for its result."""
     root = Path(tempfile.mkdtemp(prefix="bench-durable-"))
     numbers = itertools.count()
@@ -184,11 +184,13 @@ async def durable(repeats: int) -> list[Table]:
         for size in SIZES:
             cases: dict[str, Case] = {}
             for label, make in LOOPS.items():
+                if not how.wants(label):
+                    continue
                 try:
                     cases[label] = in_a_folder_of_its_own(label, make(size), 2 * size)
                 except Exception as error:
                     times.fail(label, size, f"{type(error).__name__}: {error}")
-            measured = await measure(cases, repeats, time.perf_counter)
+            measured = await measure(cases, how.repeats, time.perf_counter)
             times.put(size, measured)
             for label in [label for label in LOOPS if label in written]:
                 volume.cells.setdefault(label, {})[size] = written[label]

@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
-from bench.common import Table, rss_kib
+from bench.common import How, Table, rss_kib
 from bench.kernel.workload import Message, thought
 
 RUNS = 1000
@@ -148,12 +148,12 @@ async def _slope(engine: str) -> float:
     return (points[2] - points[0]) / (2 * RUNS)
 
 
-async def memory(repeats: int) -> Table:
+async def memory(how: How) -> Table:
     """Measure each engine in processes of its own."""
     table = Table("A parked run with 20 messages", "KiB of memory", 1, floor="floor: one dict")
-    for engine in ENGINES:
+    for engine in filter(how.wants, ENGINES):
         figures = []
-        for _ in range(repeats):
+        for _ in range(how.repeats):
             command = [sys.executable, "-m", "bench.kernel.memory", engine]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:

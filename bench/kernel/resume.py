@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
-from bench.common import Case, Table, measure
+from bench.common import Case, How, Table, measure
 from bench.kernel.workload import Message, thought
 
 SIZES = (1000, 10_000)
@@ -187,7 +187,7 @@ PARKED: dict[str, Callable[[Path, int], Awaitable[Finish]]] = {
 }
 
 
-async def resume(repeats: int) -> Table:
+async def resume(how: How) -> Table:
     """Time load, answer and end; each time on a fresh copy of what is on disk."""
     root = Path(tempfile.mkdtemp(prefix="bench-resume-"))
     numbers = itertools.count()
@@ -208,13 +208,15 @@ async def resume(repeats: int) -> Table:
         for size in SIZES:
             cases: dict[str, Case] = {}
             for label, park in PARKED.items():
+                if not how.wants(label):
+                    continue
                 folder = root / f"{next(numbers)}"
                 folder.mkdir()
                 try:
                     cases[label] = on_a_copy(folder, await park(folder, size), size + 1)
                 except Exception as error:
                     table.fail(label, size, f"{type(error).__name__}: {error}")
-            table.put(size, await measure(cases, repeats, time.perf_counter))
+            table.put(size, await measure(cases, how.repeats, time.perf_counter))
     finally:
         shutil.rmtree(root, ignore_errors=True)
     return table

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import importlib
 
-from bench.common import PATIENCE, Case, Table, measure
+from bench.common import PATIENCE, Case, How, Table, measure
 from bench.kernel.workload import Engine
 
 MODULES = ("limit", "plans", "langgraph", "burr", "pydantic_graph")
@@ -27,7 +27,7 @@ def engines() -> dict[str, Engine]:
     return found
 
 
-async def workload(name: str, repeats: int) -> Table:
+async def workload(name: str, how: How) -> Table:
     """Time one workload over its sizes on all engines."""
     table, sizes = WORKLOADS[name]
     gc.collect()
@@ -35,7 +35,7 @@ async def workload(name: str, repeats: int) -> Table:
     for size in sizes:
         cases: dict[str, Case] = {}
         for label, engine in engines().items():
-            if label in table.failed or table.expected(label, size) > PATIENCE:
+            if not how.wants(label) or label in table.failed or table.expected(label, size) > PATIENCE:
                 continue
             try:
                 case = getattr(engine, name)(size)
@@ -44,11 +44,11 @@ async def workload(name: str, repeats: int) -> Table:
                 continue
             if case is not None:
                 cases[label] = case
-        table.put(size, await measure(cases, repeats))
+        table.put(size, await measure(cases, how.repeats))
     return table
 
 
-async def concurrent(repeats: int, runs: int = 200) -> Table:
+async def concurrent(how: How, runs: int = 200) -> Table:
     """Time `runs` chains of ten nodes at once."""
 
     def together(case: Case) -> Case:
@@ -58,6 +58,10 @@ async def concurrent(repeats: int, runs: int = 200) -> Table:
         return Case(run, runs * case.want)
 
     table = Table("Many runs at once, ten nodes each", "µs/run")
-    cases = {label: chain for label, engine in engines().items() if (chain := engine.chain(10))}
-    table.put(runs, await measure({label: together(case) for label, case in cases.items()}, repeats))
+    cases = {
+        label: chain
+        for label, engine in engines().items()
+        if how.wants(label) and (chain := engine.chain(10))
+    }
+    table.put(runs, await measure({label: together(case) for label, case in cases.items()}, how.repeats))
     return table

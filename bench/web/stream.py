@@ -6,7 +6,7 @@ import asyncio
 import statistics
 from collections.abc import Mapping
 
-from bench.common import Sheet
+from bench.common import How, Sheet
 from bench.web.child import Child, pin
 from bench.web.viewers import Audience
 
@@ -83,15 +83,17 @@ COLUMNS = {
 }
 
 
-async def stream(repeats: int) -> list[Sheet]:
+async def stream(how: How) -> list[Sheet]:
     """Measure each server with 50 and with 500 viewers, in turn."""
     pin(1)
     sheets: list[Sheet] = []
     for viewers in (50, 500):
         sheet = Sheet(f"{viewers} viewers of one run, {RATE:.0f} events/s", COLUMNS, "bare sockets")
         seen: dict[str, list[Mapping[str, float]]] = {}
-        for _ in range(repeats):
+        for _ in range(how.repeats):
             for label, server in SERVERS.items():
+                if not how.wants(label):
+                    continue
                 try:
                     seen.setdefault(label, []).append(await _watch(server, viewers))
                 except Exception as error:
