@@ -4,13 +4,14 @@ No HTTP here: the web and the command line are two faces of the same sessions.
 """
 
 from playground.sessions.catalog import Catalog, Entry
-from playground.sessions.errors import Conflict, Invalid, NotFound, SessionError
+from playground.sessions.errors import Busy, Conflict, Invalid, NotFound, SessionError
 from playground.sessions.feed import Feed, Told
 from playground.sessions.portrait import Portrait, portrait, stored_plan
 from playground.sessions.sessions import Answer, Options, Sessions
 
 __all__ = [
     "Answer",
+    "Busy",
     "Catalog",
     "Conflict",
     "Entry",

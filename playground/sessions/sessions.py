@@ -214,7 +214,7 @@ class Sessions:
             raise Invalid(str(error)) from error
         begun = asyncio.Event()
         forget = self.bus.on("run_started", lambda evt: begun.set() if evt.run_id == run.run_id else None)
-        task = self._drive(_Live(scheduler, spec.plan), run.run_id, scheduler.drive(spec.plan, run))
+        task = self._drive(_Live(scheduler, spec.plan), run.run_id, lambda: scheduler.drive(spec.plan, run))
         waiting = asyncio.ensure_future(begun.wait())
         await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
@@ -264,23 +264,25 @@ class Sessions:
         spec = self._build(self.catalog.scenario(key), str(run.meta.get("lang", "en")))
         return _Live(self._scheduler(spec), spec.plan)
 
-    def _drive(self, live: _Live, run_id: str, work: Awaitable[object]) -> asyncio.Task[None]:
-        live.task = asyncio.create_task(self._driven(run_id, work), name=f"drive {run_id}")
+    def _drive(self, live: _Live, run_id: str, work: Callable[[], Awaitable[object]]) -> asyncio.Task[None]:
         self._live[run_id] = live
+        live.task = asyncio.create_task(self._driven(run_id, work), name=f"drive {run_id}")
+        live.task.add_done_callback(lambda _: self._let_go(run_id))
         return live.task
 
-    async def _driven(self, run_id: str, work: Awaitable[object]) -> None:
+    def _let_go(self, run_id: str) -> None:
+        self._live.pop(run_id, None)
+        self._push(run_id, Told(live=("rest", {})))
+
+    async def _driven(self, run_id: str, work: Callable[[], Awaitable[object]]) -> None:
         """Drive a run to its rest, and bring what is known of it up to date before anyone sees it at rest."""
         try:
-            await work
+            await work()
             await self._settle(run_id)
         except LogConflict:
             _log.warning("run %s is being driven by another process; this one lets go", run_id)
         except Exception:  # noqa: BLE001 - a store or a log failed: a crash of this run alone
             _log.exception("driving run %s stopped; it can be continued", run_id)
-        finally:
-            self._live.pop(run_id, None)
-            self._push(run_id, Told(live=("rest", {})))
 
     async def _settle(self, run_id: str) -> None:
         run = await self._run(run_id)
@@ -332,7 +334,7 @@ class Sessions:
 
         async def expire() -> None:
             live = await self._crew(run_id)
-            await self._drive(live, run_id, live.scheduler.expire(live.plan, run_id))
+            await self._drive(live, run_id, lambda: live.scheduler.expire(live.plan, run_id))
 
         chore: asyncio.Task[object] = asyncio.create_task(expire())
         self._chores.add(chore)
@@ -593,7 +595,7 @@ class Sessions:
         record = await self.store.runs.get(run_id)
         if record is not None:
             await self.store.runs.put(replace(record, state=RunState.RUNNING, waiting=0))
-        self._drive(live, run_id, live.scheduler.recover(live.plan, run_id))
+        self._drive(live, run_id, lambda: live.scheduler.recover(live.plan, run_id))
 
     async def _rest(self, run_id: str) -> None:
         """Wait until a run that is being driven comes to rest: an answer finds it parked then."""
@@ -642,7 +644,7 @@ class Sessions:
             raise Conflict(f"run {run_id} waits for {', '.join(run.interrupts)}: decide that")
         else:
             live = await self._crew(run_id)
-            self._drive(live, run_id, live.scheduler.recover(live.plan, run_id))
+            self._drive(live, run_id, lambda: live.scheduler.recover(live.plan, run_id))
 
     async def cancel(self, run_id: str) -> None:
         """End a run in failure, reason "cancelled".
@@ -737,7 +739,7 @@ class Sessions:
         self._schedule_expiry(run)
         if run.running:
             fresh = await self._crew(fork_id)
-            self._drive(fresh, fork_id, fresh.scheduler.recover(fresh.plan, fork_id))
+            self._drive(fresh, fork_id, lambda: fresh.scheduler.recover(fresh.plan, fork_id))
         return fork_id
 
     async def export(self, run_id: str) -> list[JsonObject]:

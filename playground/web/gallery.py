@@ -203,9 +203,7 @@ def decided(lang: Language, approved: bool) -> Log:
     outcome = "approved" if approved else "rejected"
     goal, skipped = ("repair", "escalate") if approved else ("escalate", "repair")
     log.note("resumed", "", 42.0, id="approve_fix", node="approve_fix", outcome=outcome, by="Ana", via="web")
-    log.ran(
-        "approve_fix", 4, why={"code": "resumed", "nodes": ["approve_fix"]}, value={"approved": approved}
-    )
+    log.ran("approve_fix", 4, why={"code": "resumed", "nodes": ["approve_fix"]}, value={"approved": approved})
     log.note("node_skipped", node=skipped, why={"code": "dead_edges", "nodes": ["approve_fix"]})
     log.ran(goal, 5, why=_from("approve_fix"), value=OUTPUT[lang])
     return log.note("run_completed", output=OUTPUT[lang], wave=5)
@@ -552,7 +550,9 @@ def fan_out(lang: Language) -> tuple[Topology, Log]:
     for town in towns:
         log.note("control", wave=1, by="plan", send="scout", key=town)
     for town in towns:
-        log.note("node_started", node=f"scout#{town}", wave=2, attempt=1, why={"code": "send", "nodes": ["plan"]})
+        log.note(
+            "node_started", node=f"scout#{town}", wave=2, attempt=1, why={"code": "send", "nodes": ["plan"]}
+        )
     log.note("node_completed", node=f"scout#{towns[0]}", wave=2, value=8.4)
     log.note("node_failed", node=f"scout#{towns[2]}", wave=2, error="no flights")
     return plan, log

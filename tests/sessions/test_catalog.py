@@ -1,0 +1,57 @@
+"""The catalog: files by path, read again when they change, broken ones with their reason."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from playground.sessions import Catalog, Conflict, NotFound
+
+
+def test_a_file_that_does_not_parse_is_an_entry_with_its_line(folder: Path) -> None:
+    (folder / "bad.py").write_text("x = 1\ndef broken(:\n", encoding="utf-8")
+    entries = {entry.key: entry for entry in Catalog([folder]).entries()}
+    assert entries["asks"].scenario is not None
+    assert "bad.py, line 2: SyntaxError" in entries["bad"].error
+
+
+def test_a_file_that_raises_shows_the_traceback_of_its_own_lines(folder: Path) -> None:
+    (folder / "bad.py").write_text("def f():\n    return 1 / 0\nf()\n", encoding="utf-8")
+    entry = Catalog([folder]).get("bad")
+    assert "line 2: ZeroDivisionError" in entry.error
+    assert 'File "bad.py", line 2' in entry.trace
+    assert "importlib" not in entry.trace
+
+
+def test_a_file_that_leaves_the_program_is_only_broken(folder: Path) -> None:
+    (folder / "bad.py").write_text("import sys; sys.exit(3)", encoding="utf-8")
+    assert "SystemExit" in Catalog([folder]).get("bad").error
+
+
+def test_a_file_without_a_scenario_says_how_to_end_it(folder: Path) -> None:
+    (folder / "bad.py").write_text("x = 1", encoding="utf-8")
+    with pytest.raises(Conflict, match="end it with scenario = Scenario"):
+        Catalog([folder]).scenario("bad")
+
+
+def test_a_saved_file_is_read_again(folder: Path) -> None:
+    catalog = Catalog([folder])
+    path = folder / "asks.py"
+    assert catalog.scenario("asks").title["en"] == "Asks"
+    path.write_text(path.read_text(encoding="utf-8").replace('"Asks"', '"Asks twice"'), encoding="utf-8")
+    os.utime(path, ns=(1, 1))
+    assert catalog.scenario("asks").title["en"] == "Asks twice"
+
+
+def test_two_files_of_one_key_are_told_apart(folder: Path) -> None:
+    text = (folder / "asks.py").read_text(encoding="utf-8")
+    (folder / "twin.py").write_text(text, encoding="utf-8")
+    errors = [entry.error for entry in Catalog([folder]).entries() if entry.error]
+    assert errors == ["twin.py and asks.py both define 'asks': rename one"]
+
+
+def test_an_unknown_key_names_the_known_ones(folder: Path) -> None:
+    with pytest.raises(NotFound, match="there is no scenario 'nope'; there are asks"):
+        Catalog([folder]).get("nope")
