@@ -33,6 +33,7 @@ from playground.runtime.agent import Agent
 from playground.runtime.llm import ScriptedLlm
 from playground.runtime.result import AgentResult, RunResult
 from playground.runtime.scenario import Predict, Runnable, Scenario, ScenarioEnv, Step, Text
+from playground.runtime.team import Team
 from playground.runtime.tools import ToolRegistry, ToolSpec
 from playground.runtime.workflow import Workflow, WorkflowResult, go, send, wait_human
 
@@ -65,6 +66,7 @@ __all__ = [
     "ScriptedLlm",
     "Send",
     "Step",
+    "Team",
     "Text",
     "ToolCall",
     "ToolRegistry",

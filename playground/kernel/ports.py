@@ -115,6 +115,8 @@ class ChildSpec:
     max_waves: int | None = None
     shared: Callable[[str], Mapping[str, object]] | None = None
     """Initial channel values made from the task, such as the first user message."""
+    next_turn: Callable[[str, Mapping[str, JsonValue]], Mapping[str, object]] | None = None
+    """Initial channel values for a task that goes on after a run which ended in the given state; None: it cannot."""
 
 
 @runtime_checkable

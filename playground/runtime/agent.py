@@ -9,7 +9,7 @@ model and tools, linked to the run that called it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Protocol, Self, TypeAlias
 
@@ -21,13 +21,14 @@ from playground.kernel.ports import ChildSpec, LlmPort, Message
 from playground.kernel.scheduler import Scheduler
 from playground.kernel.types import RunState
 from playground.kernel.values import JsonValue
+from playground.runtime.context import ContextStrategy
 from playground.runtime.multiagent import register_agent_tool
 from playground.runtime.react import (
     MAX_TURNS,
-    Context,
     Recall,
     build_react_plan,
     conversation,
+    next_turn,
     start_react_run,
     waves_for,
 )
@@ -83,7 +84,7 @@ class Agent:
         description: str = "",
         tools: Iterable[Tool] = (),
         teammates: Iterable[Teammate] = (),
-        context: Context | None = None,
+        context: ContextStrategy | None = None,
         memory: Recall | None = None,
         registry: ToolRegistry | None = None,
         bus: Bus | None = None,
@@ -101,6 +102,8 @@ class Agent:
         self.bus = bus if bus is not None else Bus()
         self.store: CheckpointStore = store if store is not None else InMemoryStore()
         self.eventlog: EventLog = eventlog if eventlog is not None else InMemoryEventLog()
+        self.context = context
+        self.memory = memory
         self.max_turns = max_turns
         self.registry = registry if registry is not None else ToolRegistry()
         if self.registry.bus is None:
@@ -111,9 +114,7 @@ class Agent:
             self.add_tool(tool)
         for mate in teammates:
             register_agent_tool(self.registry, mate.name, mate, mate.description)
-        self.plan: Plan = build_react_plan(
-            self.registry, system=instruction, context=context, memory=memory, max_turns=max_turns
-        )
+        self.plan = self.plan_with()
 
     def add_tool(self, tool: Tool, *, side_effect: SideEffect = "read") -> Self:
         """Give it one more tool.
@@ -127,6 +128,17 @@ class Agent:
             self.registry.function(tool, side_effect=side_effect)
         return self
 
+    def plan_with(self, handovers: Mapping[str, str] | None = None) -> Plan:
+        """The plan of this agent, with ways to hand the conversation over; see `build_react_plan`."""
+        return build_react_plan(
+            self.registry,
+            system=self.instruction,
+            context=self.context,
+            memory=self.memory,
+            max_turns=self.max_turns,
+            handovers=handovers,
+        )
+
     def child_spec(self) -> ChildSpec:
         """What it takes to run this agent, by itself or inside another run."""
         return ChildSpec(
@@ -136,6 +148,7 @@ class Agent:
             tools=self.registry,
             max_waves=waves_for(self.max_turns),
             shared=conversation,
+            next_turn=next_turn,
         )
 
     async def run(self, task: str, *, history: Sequence[Message] | None = None) -> AgentResult:

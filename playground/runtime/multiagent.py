@@ -25,8 +25,9 @@ from playground.kernel.command import Goto
 from playground.kernel.graph import Node, Plan
 from playground.kernel.ports import ChildSpec, Spawnable
 from playground.kernel.values import JsonValue
+from playground.runtime.context import ContextStrategy
 from playground.runtime.parts import Body, Child, State, body_of
-from playground.runtime.react import MAX_TURNS, Context, Recall, build_react_plan
+from playground.runtime.react import MAX_TURNS, Recall, build_react_plan
 from playground.runtime.tools import ToolRegistry
 
 
@@ -70,7 +71,7 @@ def build_supervisor(
     *,
     registry: ToolRegistry,
     system: str = "",
-    context: Context | None = None,
+    context: ContextStrategy | None = None,
     memory: Recall | None = None,
     max_turns: int = MAX_TURNS,
 ) -> Plan:

@@ -27,7 +27,9 @@ from playground.kernel.ports import Message
 from playground.kernel.run import Run
 from playground.kernel.types import ToolCall, ToolResult
 from playground.kernel.values import JsonObject, JsonValue
+from playground.runtime.context import ContextStrategy, assembly_of
 from playground.runtime.llm import with_ids
+from playground.runtime.messages import paired
 
 MAX_TURNS = 50
 """Model calls that a run may make unless the caller says otherwise."""
@@ -48,14 +50,6 @@ class Shelf(Protocol):
         ...
 
 
-class Context(Protocol):
-    """Chooses what of a long conversation the model is shown."""
-
-    async def assemble(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """What to send in place of `messages`, which are left as they are."""
-        ...
-
-
 class Recall(Protocol):
     """The part of a memory that is read before the first thought."""
 
@@ -68,13 +62,15 @@ def build_react_plan(
     tools: Shelf,
     *,
     system: str = "",
-    context: Context | None = None,
+    context: ContextStrategy | None = None,
     memory: Recall | None = None,
     max_turns: int = MAX_TURNS,
+    handovers: Mapping[str, str] | None = None,
 ) -> Plan:
     """The plan of an agent: think ⇄ tools, then final.
 
-    Its state has two channels: `messages`, the conversation, and `recalled`, what the memory gave.
+    Its state has the channels `messages`, the conversation, and `recalled`, what the memory gave;
+    with `handovers` also `handed_to`, who takes over.
 
     Args:
         tools: what the model may call; a run of the plan needs the same tools in its scheduler.
@@ -82,7 +78,11 @@ def build_react_plan(
         context: chooses what of the conversation is shown; without one, all of it is.
         memory: asked once, at the start of the run, about the last user message.
         max_turns: model calls in a run, after which it fails with a sentence.
+        handovers: to whom the model may hand the conversation over, by name, with what they are
+            for.  Each is a tool `transfer_to_NAME`; the first that is called ends the run.
     """
+    takers = {f"transfer_to_{name}": name for name in handovers or {}}
+    exits = [_exit(tool, (handovers or {})[name]) for tool, name in takers.items()]
 
     async def think(_input: JsonValue, ctx: NodeContext) -> Outcome:
         messages = cast("Sequence[Message]", ctx.shared["messages"])
@@ -96,8 +96,8 @@ def build_react_plan(
             await ctx.emit("llm_delta", text=text, kind=kind)
 
         reply = await ctx.llm_chat(
-            messages if context is None else await context.assemble(messages),
-            tools=tools.schemas(),
+            messages if context is None else await _shown(context, messages, ctx),
+            tools=[*tools.schemas(), *exits],
             system=told or None,
             on_delta=on_delta,
         )
@@ -115,8 +115,14 @@ def build_react_plan(
 
     async def use_tools(input: JsonValue, ctx: NodeContext) -> Outcome:
         calls = cast("list[JsonObject]", input)
-        results = await ctx.together(*(_call(call, ctx) for call in calls))
-        return Outcome.goto("think", messages=results)
+        leaving = next((call for call in calls if call["name"] in takers), None)
+        results = await ctx.together(*(_call(call, leaving, takers, ctx) for call in calls))
+        if leaving is None:
+            return Outcome.goto("think", messages=results)
+        summary = cast("JsonObject", leaving["arguments"]).get("summary", "")
+        return Outcome.goto(
+            "final", summary, messages=results, handed_to=takers[cast("str", leaving["name"])]
+        )
 
     plan = Plan(channels={"messages": append(), "recalled": last()}, entry=("think",))
     plan.add(
@@ -127,6 +133,9 @@ def build_react_plan(
     plan.edge("think", "tools", when=_asks_for_tools)
     plan.edge("tools", "think")
     plan.edge("think", "final", when=_has_answered)
+    if takers:
+        plan.channels["handed_to"] = last()
+        plan.edge("tools", "final", when=_handed_over)
     return plan
 
 
@@ -143,8 +152,17 @@ def start_react_run(plan: Plan, task: str, history: Sequence[Message] | None = N
 
 
 def conversation(task: str, history: Sequence[Message] | None = None) -> dict[str, object]:
-    """The state in which a ReAct run begins: what was said before, and then the task."""
-    return {"messages": [*(history or ()), {"role": "user", "content": task}]}
+    """The state in which a ReAct run begins: what was said before, and then the task.
+
+    A call whose result was lost, because a process died in between, gets a placeholder:
+    no model takes a conversation with loose ends.
+    """
+    return {"messages": [*paired(history or ()), {"role": "user", "content": task}]}
+
+
+def next_turn(task: str, before: Mapping[str, JsonValue]) -> dict[str, object]:
+    """The state in which the next turn of a conversation begins, after a run that ended in `before`."""
+    return conversation(task, cast("list[Message]", before["messages"]))
 
 
 def waves_for(max_turns: int) -> int:
@@ -161,6 +179,10 @@ def _has_answered(state: Mapping[str, JsonValue]) -> bool:
     return latest.get("role") == "assistant" and not latest.get("tool_calls")
 
 
+def _handed_over(state: Mapping[str, JsonValue]) -> bool:
+    return state["handed_to"] is not None
+
+
 def _latest(state: Mapping[str, JsonValue]) -> Message:
     return cast("list[Message]", state["messages"])[-1]
 
@@ -172,6 +194,16 @@ def _last_request(messages: Sequence[Message]) -> str:
     return ""
 
 
+async def _shown(
+    context: ContextStrategy, messages: Sequence[Message], ctx: NodeContext
+) -> Sequence[Message]:
+    """What the model is shown; what was done to get there is a fact of the run."""
+    assembly = await assembly_of(context, messages)
+    if assembly.level or assembly.problem:
+        await ctx.note("context", **assembly.facts())
+    return assembly.messages
+
+
 def _requests(calls: Sequence[ToolCall], turn: int) -> list[JsonObject]:
     """Tool calls as they stand in a message, each with an id of its own."""
     return [
@@ -180,11 +212,27 @@ def _requests(calls: Sequence[ToolCall], turn: int) -> list[JsonObject]:
     ]
 
 
-async def _call(call: JsonObject, ctx: NodeContext) -> Message:
+async def _call(
+    call: JsonObject, leaving: JsonObject | None, takers: Mapping[str, str], ctx: NodeContext
+) -> Message:
+    """The message with the result of a call; of several handovers in one turn the first one counts."""
     name = cast("str", call["name"])
-    arguments = cast("JsonObject", call["arguments"])
-    result = await ctx.call_tool(name, arguments, problem=cast("str", call["problem"]))
-    return {"role": "tool", "name": name, "tool_call_id": call["id"], "content": _told(result)}
+    if leaving is not None and name in takers:
+        taker = takers[cast("str", leaving["name"])]
+        told = f"{taker} takes over" if call is leaving else f"[tool error] ignored: {taker} has taken over"
+    else:
+        arguments = cast("JsonObject", call["arguments"])
+        told = _told(await ctx.call_tool(name, arguments, problem=cast("str", call["problem"])))
+    return {"role": "tool", "name": name, "tool_call_id": call["id"], "content": told}
+
+
+def _exit(tool: str, description: str) -> JsonObject:
+    """The tool with which a model hands over, as it is shown."""
+    summary: JsonObject = {"type": "string", "description": "what the one who takes over needs to know"}
+    parameters: JsonObject = {"type": "object", "properties": {"summary": summary}, "required": ["summary"]}
+    about = f"Hand the conversation over and do not come back. {description}".strip()
+    function: JsonObject = {"name": tool, "description": about, "parameters": parameters}
+    return {"type": "function", "function": function}
 
 
 def _told(result: ToolResult) -> str:

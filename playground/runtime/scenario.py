@@ -186,7 +186,9 @@ class Step:
             "text": {"en": self.en, "zh": self.zh},
             "node": self.node,
             "event": self.event,
-            "predict": asked and {"ask": {"en": asked.en, "zh": asked.zh}, "nodes": list(asked.nodes)},
+            "predict": {"ask": {"en": asked.en, "zh": asked.zh}, "nodes": list(asked.nodes)}
+            if asked
+            else None,
         }
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from playground.kernel import (
     Bus,
+    InMemoryEventLog,
     JsonValue,
     LlmReply,
     Message,
@@ -20,6 +21,7 @@ from playground.kernel import (
     Scheduler,
     ToolCall,
 )
+from playground.runtime.context import WindowContext
 from playground.runtime.llm import ScriptedLlm, ScriptEntry
 from playground.runtime.react import build_react_plan, start_react_run, waves_for
 from playground.runtime.tools import ToolRegistry
@@ -230,16 +232,41 @@ async def test_memory_is_asked_once_about_the_task_and_what_it_knows_is_told_in_
     assert run.shared["recalled"] == "- no sugar"
 
 
-class LatestOnly:
-    async def assemble(self, messages: Sequence[Message]) -> Sequence[Message]:
-        return messages[-1:]
+class LatestTwo:
+    async def assemble(self, messages: Sequence[Message]) -> list[Message]:
+        return list(messages[-2:])
 
 
 async def test_context_chooses_what_the_model_is_shown_and_the_state_keeps_everything() -> None:
-    llm = Recorder(ask("a"), "end")
-    run = await react(llm, context=LatestOnly())
-    assert [len(shown) for shown in llm.asked] == [1, 1]
-    assert len(run.shared["messages"]) == 4  # type: ignore[arg-type]
+    llm = Recorder(ask("a"), ask("b"), "end")
+    run = await react(llm, context=LatestTwo())
+    assert [len(shown) for shown in llm.asked] == [1, 2, 2]
+    assert len(run.shared["messages"]) == 6  # type: ignore[arg-type]
+
+
+async def test_what_a_context_strategy_did_is_a_fact_of_the_run() -> None:
+    registry, log = ToolRegistry().function(search), InMemoryEventLog()
+    plan = build_react_plan(registry, context=WindowContext(keep_last=2))
+    run = start_react_run(plan, "go")
+    llm = ScriptedLlm([ask("a"), ask("b"), ask("c"), "end"])
+    await Scheduler(llm=llm, tools=registry, eventlog=log).drive(plan, run)
+    notes = [event.data for event in await log.events(run.run_id) if event.kind == "note"]
+    assert {note["topic"] for note in notes} == {"context"}
+    last = notes[-1]["data"]
+    assert (last["before"], last["after"], last["hidden"]) == (7, 3, 4)  # type: ignore[index,call-overload]
+
+
+async def test_a_history_that_ends_in_a_call_without_result_is_mended_before_it_goes_on_case_d03() -> None:
+    lost: list[Message] = [
+        {"role": "user", "content": "look"},
+        {"role": "assistant", "content": "", "tool_calls": [{"id": "c1", "name": "search", "arguments": {}}]},
+    ]
+    llm = Recorder("hello again")
+    await react(llm, task="hi", history=lost)
+    assert [message["role"] for message in llm.asked[0]] == ["user", "assistant", "tool", "user"]
+    assert llm.asked[0][2]["tool_call_id"] == "c1"
+    assert "interrupted" in str(llm.asked[0][2]["content"])
+    assert len(lost) == 2
 
 
 async def test_a_question_in_a_tool_parks_the_turn_and_the_other_results_are_kept(tmp_path: Path) -> None:
