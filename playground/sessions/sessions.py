@@ -202,7 +202,7 @@ class Sessions:
         shared = dict(spec.shared(task_text(value))) if spec.shared else {}
         if continues is not None:
             meta["continues"] = continues
-            shared.update(await self._history(continues, key, shared))
+            shared = await self._next_turn(spec, key, continues, task_text(value))
         try:
             run = Run.start(spec.plan, run_id=new_run_id(), task=task_text(value), meta=meta)
             run.shared.update(cast("dict[str, JsonValue]", shared))
@@ -223,18 +223,16 @@ class Sessions:
             await self._index(run)
         return run.run_id
 
-    async def _history(self, before: str, key: str, shared: Mapping[str, object]) -> dict[str, object]:
+    async def _next_turn(self, spec: ChildSpec, key: str, before: str, task: str) -> dict[str, object]:
+        """The state in which a turn begins: what was said before, and who holds the conversation."""
         run = await self._run(before)
         if run.meta.get("scenario") != key:
             raise Conflict(f"run {before} is of another scenario: continue it there")
         if not run.state.ended:
             raise Conflict(f"run {before} is {run.state}: it can be continued once it has ended")
-        carried: dict[str, object] = {}
-        for name, value in run.shared.items():
-            new = shared.get(name)
-            if isinstance(value, list) and isinstance(new, list):
-                carried[name] = [*value, *new]
-        return carried
+        if spec.next_turn is None:
+            raise Conflict(f"scenario {key!r} is no conversation: start it again")
+        return dict(spec.next_turn(task, run.shared))
 
     def _build(self, scenario: Scenario, lang: str) -> ChildSpec:
         entry = self.catalog.get(scenario.key)
