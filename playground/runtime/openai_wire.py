@@ -10,6 +10,7 @@ the reason why it could not.  Nothing here opens a connection.
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -18,6 +19,7 @@ from playground.kernel.ports import LlmReply, Message, OnDelta
 from playground.kernel.types import ToolCall
 from playground.kernel.values import MAX_BYTES, JsonObject, JsonValue
 from playground.runtime.llm import UNREADABLE, read_arguments, tell, whole_text, with_ids
+from playground.runtime.messages import paired
 
 _CUT: Final = frozenset({"length", "max_tokens", "model_length"})
 _REFUSED: Final = frozenset({"content_filter", "sensitive", "safety", "refusal"})
@@ -25,7 +27,6 @@ _BROKEN_OFF: Final = frozenset({"error", "abort", "network_error", "insufficient
 
 _CUT_OFFS_IN_A_ROW: Final = 3
 _SIZE_OF_A_CALL: Final = 64
-_INTERRUPTED: Final = "interrupted: stopped before it returned, so its effect may or may not have happened"
 
 _TODO: Final[Mapping[int, str]] = {
     400: "change the request as the service says",
@@ -101,31 +102,23 @@ def error_words(said: JsonValue) -> str:
 
 
 def wire_messages(messages: Sequence[Message], system: str | None = None) -> list[JsonValue]:
-    """Our messages in the service's form: the system message first, and behind every call exactly one result.
+    """Our messages in the service's form: one system message first, and behind every call exactly one result.
 
-    A crash may leave calls without results, and compression results without
-    calls.  So the result of a call says at first that it was interrupted, and
-    the real one takes its place when it is met; one that no call waits for is
-    left out.
+    What a crash or a cut has left loose is mended on the way; `messages` stay as they are.
     """
     wire: list[JsonObject] = [{"role": "system", "content": system}] if system else []
-    waiting: dict[str, tuple[str, JsonObject]] = {}
-    for number, message in enumerate(messages):
-        role, content = message.get("role"), _content(message)
-        if role == "tool":
-            _fill_in(waiting, message, content)
-        elif role == "system" and len(wire) == 1 and wire[0]["role"] == "system":
-            wire[0] = {"role": "system", "content": f"{wire[0]['content']}\n\n{content}"}
-        else:
-            wire.append({"role": role, "content": content})
-        calls = _dicts(message.get("tool_calls")) if role == "assistant" else []
-        if calls:
-            wire_calls = [_wire_call(call, f"call_{number}_{place}") for place, call in enumerate(calls)]
-            wire[-1]["tool_calls"] = list[JsonValue](wire_calls)
-            for call in wire_calls:
-                result: JsonObject = {"role": "tool", "tool_call_id": call["id"], "content": _INTERRUPTED}
-                wire.append(result)
-                waiting[str(call["id"])] = (_name_and_arguments(call)[0], result)
+    unanswered: deque[JsonValue] = deque()
+    for number, message in enumerate(paired(messages)):
+        sent: JsonObject = {"role": message.get("role"), "content": _content(message)}
+        calls = [_wire_call(call, f"call_{number}_{place}") for place, call in enumerate(_calls_in(message))]
+        if sent["role"] == "tool":
+            sent["tool_call_id"] = unanswered.popleft()
+        elif calls:
+            sent["tool_calls"] = list[JsonValue](calls)
+            unanswered.extend(call["id"] for call in calls)
+        if len(wire) == 1 and wire[0]["role"] == sent["role"] == "system":
+            sent["content"] = f"{wire.pop()['content']}\n\n{sent['content']}"
+        wire.append(sent)
     return list(wire)
 
 
@@ -137,17 +130,23 @@ def _content(message: Message) -> JsonValue:
     if isinstance(content, str):
         return content
     parts = isinstance(content, list) and all(isinstance(part, dict) and "type" in part for part in content)
-    if parts and message.get("role") != "tool":
+    if parts and message.get("role") not in ("system", "tool"):
         return content
     return json_text(content)
 
 
-def _fill_in(waiting: dict[str, tuple[str, JsonObject]], message: Message, content: JsonValue) -> None:
-    call_id = message.get("tool_call_id")
-    if not call_id:  # a result that tells only its tool belongs to the first call of that tool
-        call_id = next((known for known, (name, _) in waiting.items() if name == message.get("name")), "")
-    _, result = waiting.pop(str(call_id), ("", {}))
-    result["content"] = content
+def _calls_in(message: Message) -> list[JsonObject]:
+    """The tool calls in an assistant's message, however they are written."""
+    calls: object = message.get("tool_calls")
+    if message.get("role") != "assistant" or not isinstance(calls, list | tuple):
+        return []
+    return [_fields_of(call) for call in calls]
+
+
+def _fields_of(call: object) -> JsonObject:
+    if isinstance(call, ToolCall):
+        return {"id": call.call_id, "name": call.name, "arguments": call.arguments}
+    return call if isinstance(call, dict) else {}
 
 
 def _wire_call(call: JsonObject, spare_id: str) -> JsonObject:
