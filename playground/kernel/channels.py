@@ -13,13 +13,16 @@ the log records, so a replay counts nothing twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from playground.kernel.values import FrozenDict, FrozenList, JsonObject, JsonValue, freeze
 
 Reducer: TypeAlias = Callable[[JsonValue, JsonValue], JsonValue]
+
+
+_NUMBER = (int, float)
 
 
 def _last(_old: JsonValue, new: JsonValue) -> JsonValue:
@@ -37,7 +40,7 @@ def _append(old: JsonValue, new: JsonValue) -> JsonValue:
 
 def _add(old: JsonValue, new: JsonValue) -> JsonValue:
     old, new = old or 0, new or 0
-    if not isinstance(old, int | float) or not isinstance(new, int | float):
+    if not isinstance(old, _NUMBER) or not isinstance(new, _NUMBER):
         raise TypeError(f"an add channel takes numbers, not {type(new).__name__}")
     return old + new
 
@@ -100,7 +103,7 @@ class Channel:
         if self.reducer is _merge and type(old) is FrozenDict and type(new) is FrozenDict:
             dict.update(old, new)
             return old
-        return self.fold(old, new)
+        return new if self.reducer is _last else self.fold(old, new)
 
     def lift(self, value: JsonValue) -> JsonValue:
         """One write as a wave delta, folded from the identity."""
@@ -189,15 +192,15 @@ class WaveWrites:
             KeyError, TypeError: see `check_write`.
         """
         check_write(self._channels.get(key), key, value, writer, self._channels)
-        self.take(Write(key, value, writer, reset))
+        self.take(key, value, writer, reset)
 
-    def take(self, write: Write) -> None:
+    def take(self, key: str, value: JsonValue, writer: str, reset: bool) -> None:
         """Take one write that has been checked."""
-        found = self._by_channel.get(write.key)
-        if found is None:
-            self._by_channel[write.key] = [write]
+        write = Write(key, value, writer, reset)
+        if key in self._by_channel:
+            self._by_channel[key].append(write)
         else:
-            found.append(write)
+            self._by_channel[key] = [write]
 
     def check_ambiguous(self) -> None:
         """Refuse writes whose order would matter.
@@ -229,25 +232,32 @@ class WaveWrites:
         """
         delta: JsonObject = {}
         resets: JsonObject = {}
+        writers: JsonObject = {}
+        reducers: JsonObject = {}
         for key, writes in self._by_channel.items():
             channel = self._channels[key]
-            first = writes[0]
-            if first.reset:
-                resets[key] = first.value
+            _, value, writer, reset = writes[0]
+            reducers[key] = channel.name
+            writers[key] = FrozenList((writer,))
+            if reset:
+                resets[key] = value
                 continue
-            value = channel.lift(first.value)
+            delta[key] = channel.lift(value)
             if len(writes) > 1:
-                value = channel.own(value)
-                for write in writes[1:]:
-                    value = channel.fold_into(value, channel.lift(write.value))
-            delta[key] = value
+                writers[key] = FrozenList([write.writer for write in writes])
+                delta[key] = _folded(channel, delta[key], writes[1:])
         found: JsonObject = {
             "delta": FrozenDict(delta),
-            "writers": FrozenDict(
-                {key: FrozenList([w.writer for w in writes]) for key, writes in self._by_channel.items()}
-            ),
-            "reducers": FrozenDict({key: self._channels[key].name for key in self._by_channel}),
+            "writers": FrozenDict(writers),
+            "reducers": FrozenDict(reducers),
         }
         if resets:
             found["reset"] = FrozenDict(resets)
         return found
+
+
+def _folded(channel: Channel, first: JsonValue, writes: Sequence[Write]) -> JsonValue:
+    value = channel.own(first)
+    for write in writes:
+        value = channel.fold_into(value, channel.lift(write.value))
+    return value

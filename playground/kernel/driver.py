@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from playground.kernel import readiness
 from playground.kernel.body import NodeContext, Outcome, Parked, addressed, coerce_outcome, commands_of
 from playground.kernel.breakpoints import hit
-from playground.kernel.channels import AmbiguousWrite, Reset, WaveWrites, Write, check_write
+from playground.kernel.channels import AmbiguousWrite, Reset, WaveWrites, check_write
 from playground.kernel.command import END, Goto, Send
 from playground.kernel.eventlog import FORMAT
 from playground.kernel.graph import Node
@@ -583,10 +583,11 @@ class Driver:
                     writes = writes or WaveWrites(self.plan.channels)
                     for name, value in dict_in(data, kind).items():
                         self.plan.channel(name)  # of an open plan, made anew since the write was checked
-                        writes.take(Write(name, value, key, kind == "reset"))
+                        writes.take(name, value, key, kind == "reset")
         if writes is None:
             return None
-        writes.check_ambiguous()
+        if len(returned) > 1:
+            writes.check_ambiguous()
         return {"wave": run.wave.number, **writes.folded()}
 
     def _obey(self, by: str, command: JsonObject) -> None:

@@ -122,13 +122,13 @@ def verdict(plan: Plan, run: Run, key: str, *, empty_fanout: bool = False) -> Re
     state = run.node_states.get(key)
     if state is not None and state.status is not NodeStatus.PENDING:
         return _RUNNING if state.status is NodeStatus.RUNNING else _RAN
+    released = run.activated.get(key)
+    if released is not None:
+        return released
     if run.interrupts:
         parked = run.parked_on(key)
         if parked:
             return Reason("parked", parked)
-    released = run.activated.get(key)
-    if released is not None:
-        return released
     if "#" in key:
         return Reason("send", (run.senders[key],))
     shape = plan.shape

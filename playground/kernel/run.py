@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from playground.kernel.command import END
 from playground.kernel.eventlog import FORMAT, Event, LogError, check_run_id
@@ -345,7 +345,7 @@ class Run:
 
     def mark_running(self, key: str, why: JsonValue = None) -> None:
         """A start: one more attempt, and the release by a command is used up."""
-        state = self.touch(key)
+        state = self.node_states.get(key) or self.touch(key)
         state.status = NodeStatus.RUNNING
         state.attempts += 1
         state.why = why
@@ -585,6 +585,7 @@ def _own_copy(value: JsonValue) -> JsonValue:
     return FrozenDict(value) if isinstance(value, dict) else value
 
 
+_NOTHING: JsonObject = FrozenDict()
 _PLAIN = (
     *("run_id", "parent_id", "depth", "task", "path", "meta", "event_seq", "last_pos"),
     *("passed", "stepping", "ended_by", "failed_node", "final_output", "sends"),
@@ -592,17 +593,18 @@ _PLAIN = (
 _DICTS = ("instance_inputs", "senders", "deliveries", "decisions", "parks", "metrics")
 _LISTS = ("children", "breakpoints")
 
-Data = Mapping[str, JsonValue]
+Data = Mapping[str, Any]
+"""What an event holds: its shape goes by its kind, and `apply` reports data of another shape."""
 
 
 def _run_started(run: Run, data: Data) -> None:
-    run.task = text_in(data, "task")
-    run.depth = int_in(data, "depth")
-    run.path = text_in(data, "path")
-    run.meta = dict_in(data, "meta")
-    for key, value in dict_in(data, "shared").items():
+    run.task = data["task"]
+    run.depth = data["depth"]
+    run.path = data["path"]
+    run.meta = data.get("meta", _NOTHING)
+    for key, value in data.get("shared", _NOTHING).items():
         run.set_channel(key, value)
-    run.breakpoints = list(list_in(data, "breakpoints"))
+    run.breakpoints = list(data["breakpoints"])
 
 
 def _node_queued(run: Run, data: Data) -> None:
@@ -620,11 +622,11 @@ def _node_started(run: Run, data: Data) -> None:
 
 def _open_wave(run: Run, data: Data) -> str:
     """A start belongs to a wave, which it opens if it is new, and to an activation, likewise."""
-    number = int_in(data, "wave")
+    number = data["wave"]
     if number != run.wave.number:
         run.wave = Wave(number)
         run.metrics["waves"] = number
-    key = text_in(data, "node")
+    key: str = data["node"]
     if key not in run.activations:
         run.activations[key] = Activation(_input(run, key, data))
         run.touch(key).activation += 1
@@ -637,10 +639,12 @@ def _input(run: Run, key: str, data: Data) -> JsonValue:
         return run.instance_inputs[key]
     if key in run.deliveries:
         return run.deliveries.pop(key)
-    sources = texts_in(data, "inputs")
+    sources = data.get("inputs")
+    if not sources:
+        return run.task
     if len(sources) == 1:
         return _output(run, sources[0])
-    return FrozenDict({source: _output(run, source) for source in sources}) if sources else run.task
+    return FrozenDict({source: _output(run, source) for source in sources})
 
 
 def _output(run: Run, source: str) -> JsonValue:
@@ -650,19 +654,19 @@ def _output(run: Run, source: str) -> JsonValue:
 
 
 def _node_completed(run: Run, data: Data) -> None:
-    key = text_in(data, "node")
+    key = data["node"]
     run.mark_completed(key, data["value"])
     if run.interrupts:
         for interrupt_id in [id for id, asked in run.interrupts.items() if asked.node_id == key]:
             _interrupt_cancelled(run, {"id": interrupt_id})
-    run.wave.returned[key] = FrozenDict(data)
+    run.wave.returned[key] = cast("JsonObject", data)
 
 
 def _node_parked(run: Run, data: Data) -> None:
-    key = text_in(data, "node")
+    key = data["node"]
     run.touch(key).status = NodeStatus.PENDING
     run.wave.parked = True
-    for found in dicts_in(data, "nested"):
+    for found in data.get("nested", ()):
         _ask(run, Interrupt.from_json(found, key))
 
 
@@ -670,7 +674,7 @@ def _interrupted(run: Run, data: Data) -> None:
     asked = Interrupt.from_json(data)
     _ask(run, asked)
     if asked.node_id:
-        run.activations[asked.node_id].asks[text_in(data, "call")] = asked.id
+        run.activations[asked.node_id].asks[data["call"]] = asked.id
 
 
 def _ask(run: Run, asked: Interrupt) -> None:
@@ -686,12 +690,12 @@ def _run_suspended(run: Run, _data: Data) -> None:
 
 def _resumed(run: Run, data: Data) -> None:
     told = ("outcome", "by", "via", "at", "comment")
-    run.decisions[text_in(data, "id")] = FrozenDict({key: data[key] for key in told if key in data})
-    _answer(run, text_in(data, "id"), data["value"])
+    run.decisions[data["id"]] = FrozenDict({key: data[key] for key in told if key in data})
+    _answer(run, data["id"], data["value"])
 
 
 def _run_continued(run: Run, data: Data) -> None:
-    for interrupt_id, value in dict_in(data, "answers").items():
+    for interrupt_id, value in data.get("answers", _NOTHING).items():
         _answer(run, interrupt_id, value)
 
 
@@ -719,33 +723,33 @@ def _release(run: Run, key: str, code: str, by: str) -> None:
 
 
 def _interrupt_cancelled(run: Run, data: Data) -> None:
-    run.interrupts.pop(text_in(data, "id"), None)
-    run.decisions[text_in(data, "id")] = FrozenDict({"outcome": "cancelled"})
+    run.interrupts.pop(data["id"], None)
+    run.decisions[data["id"]] = FrozenDict({"outcome": "cancelled"})
 
 
 def _node_retry(run: Run, data: Data) -> None:
-    activation = run.activations[text_in(data, "node")]
+    activation = run.activations[data["node"]]
     activation.failures += 1
     activation.calls = {key: call for key, call in activation.calls.items() if call.get("ok") is not False}
 
 
 def _node_failed(run: Run, data: Data) -> None:
-    run.failed_node = run.failed_node or text_in(data, "node")
-    run.mark_failed(text_in(data, "node"), text_in(data, "error"))
+    run.failed_node = run.failed_node or data["node"]
+    run.mark_failed(data["node"], data["error"])
 
 
 def _node_cancelled(run: Run, data: Data) -> None:
-    run.mark_failed(text_in(data, "node"), f"cancelled: {text_in(data, 'by')}")
+    run.mark_failed(data["node"], f"cancelled: {text_in(data, 'by')}")
 
 
 def _node_skipped(run: Run, data: Data) -> None:
-    run.mark_skipped(text_in(data, "node"), data.get("why"))
+    run.mark_skipped(data["node"], data.get("why"))
 
 
 def _state_delta(run: Run, data: Data) -> None:
-    for key, value in dict_in(data, "reset").items():
+    for key, value in data.get("reset", _NOTHING).items():
         run.set_channel(key, value)
-    for key, value in dict_in(data, "delta").items():
+    for key, value in data.get("delta", _NOTHING).items():
         channel = run.plan.channel(key)
         if channel is None:
             run.set_channel(key, value)
@@ -756,11 +760,11 @@ def _state_delta(run: Run, data: Data) -> None:
 
 def _control(run: Run, data: Data) -> None:
     run.wave.committed += 1
-    by, payload = text_in(data, "by"), data.get("payload")
+    by, payload = data["by"], data.get("payload")
     if "send" in data:
-        run.add_instance(text_in(data, "send"), payload, text_in(data, "key").partition("#")[2], by)
+        run.add_instance(data["send"], payload, data["key"].partition("#")[2], by)
         return
-    target = text_in(data, "goto")
+    target = data["goto"]
     if target == END:
         run.ended_by = by
         return
@@ -775,7 +779,7 @@ def _control(run: Run, data: Data) -> None:
 def _model_returned(run: Run, data: Data) -> None:
     if "error" not in data:
         run.metrics["llm_calls"] += 1
-        run.metrics["tokens"] += int_in(data, "tokens")
+        run.metrics["tokens"] += data["tokens"]
         _remember(run, data)
 
 
@@ -785,20 +789,20 @@ def _tool_returned(run: Run, data: Data) -> None:
 
 
 def _delegated(run: Run, data: Data) -> None:
-    run.children.append(text_in(data, "child"))
+    run.children.append(data["child"])
     _remember(run, data)
 
 
 def _remember(run: Run, data: Data) -> None:
-    run.activations[text_in(data, "node")].calls[text_in(data, "call")] = FrozenDict(data)
+    run.activations[data["node"]].calls[data["call"]] = cast("JsonObject", data)
 
 
 def _breakpoints_set(run: Run, data: Data) -> None:
-    run.breakpoints = list(list_in(data, "breakpoints"))
+    run.breakpoints = list(data["breakpoints"])
 
 
 def _forked(run: Run, data: Data) -> None:
-    for key, value in dict_in(data, "updates").items():
+    for key, value in data.get("updates", _NOTHING).items():
         run.set_channel(key, value)
 
 
@@ -808,7 +812,7 @@ def _run_completed(run: Run, data: Data) -> None:
 
 
 def _run_failed(run: Run, data: Data) -> None:
-    run.fail(text_in(data, "reason"))
+    run.fail(data["reason"])
     run.wave = Wave(run.wave.number)
 
 

@@ -49,7 +49,8 @@ class Tree:
     def fact(self, run: Run, kind: str, data: Mapping[str, JsonValue]) -> None:
         """Make an event, apply it to its run, and queue it for the log."""
         self.pos = pos = self.pos + 1
-        self._ts = ts = max(self._ts, self._clock())
+        ts = self._clock()
+        self._ts = ts = ts if ts > self._ts else self._ts
         frozen = data if type(data) is FrozenDict else FrozenDict(data)
         event = Event(run.event_seq + 1, run.run_id, kind, frozen, run.parent_id, pos, ts)
         run.take(event)

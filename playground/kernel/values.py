@@ -96,6 +96,9 @@ def freeze(value: object, *where: str, limit: int = MAX_BYTES) -> JsonValue:
     Raises:
         NotJson: naming `where`, the path inside the value, and the way out.
     """
+    kind = type(value)
+    if value is None or kind is FrozenDict or kind is FrozenList or kind is bool:
+        return value  # type: ignore[return-value]
     room = [limit]
     try:
         frozen = _freeze(value, 0, room)
@@ -127,17 +130,17 @@ class _Refused(Exception):
 
 def _freeze(value: object, depth: int, room: list[int]) -> JsonValue:
     kind = type(value)
-    if isinstance(value, str) and kind is str:
+    if type(value) is str:
         room[0] -= len(value) + 2
         return value if value.isascii() else _text(value)
     if value is None or kind is bool or kind is FrozenDict or kind is FrozenList:
         return value  # type: ignore[return-value]
-    if isinstance(value, int) and kind is int:
+    if type(value) is int:
         if value.bit_length() > _MAX_INT_BITS:
             raise _Refused("an integer of more than 3,900 digits", "send it as text")
         room[0] -= 1
         return value
-    if isinstance(value, float) and kind is float:
+    if type(value) is float:
         if not isfinite(value):
             raise _Refused(repr(value), "use None, or text")
         room[0] -= 3
@@ -165,7 +168,7 @@ def _freeze(value: object, depth: int, room: list[int]) -> JsonValue:
 
 
 def _key(key: object, room: list[int]) -> str:
-    if not isinstance(key, str) or type(key) is not str:
+    if type(key) is not str:
         raise _Refused(f"the key {key!r} of type {type(key).__name__}", "JSON keys are text")
     room[0] -= len(key) + 3
     return key if key.isascii() else _text(key)
