@@ -393,11 +393,13 @@ class _Canvas:
         shorter, sizes, total = list(self.blocks), list(self.sizes), 0
         last = len(shorter) - 1
         for index in range(last, start - 1, -1):
-            if len(block := shorter[index]) > 1:
+            whole = shorter[index]
+            if len(whole) > 1:
                 block = (
-                    _fitted(block, self.measure, capacity // 2) if index == last else _short_results(block)
+                    _fitted(whole, self.measure, capacity // 2) if index == last else _short_results(whole)
                 )
-                shorter[index], sizes[index] = block, self.measure.total(block)
+                if block is not whole:
+                    shorter[index], sizes[index] = block, self.measure.total(block)
             total += sizes[index]
             if total > matters:
                 break
@@ -415,9 +417,10 @@ class _Canvas:
 
 
 def _short_results(block: Block) -> Block:
-    return [
-        clipped(message, _RESULT_CHARS) if message.get("role") == "tool" else message for message in block
-    ]
+    """`block` with its results shortened; itself, if they are short."""
+    results = [clipped(result, _RESULT_CHARS) for result in block[1:]]
+    unchanged = all(short is result for short, result in zip(results, block[1:], strict=True))
+    return block if unchanged else [block[0], *results]
 
 
 def _fitted(

@@ -45,7 +45,9 @@ MAX_CONTENT = 4_000
 HALF_LIFE = 30 * 86_400.0
 """Seconds after which a memory has lost half of what its freshness counts."""
 
-_FRESHNESS_COUNTS = 0.2
+_STALE = 0.8
+"""What the oldest memory counts, where a fresh one counts 1."""
+
 _WORST_SHARE_OF_BEST = 0.2
 _MOST_RECORDS = 100
 _BREATH = 200
@@ -256,7 +258,7 @@ class _Shelf:
         enough = _WORST_SHARE_OF_BEST * max(relevance.values(), default=0.0)
         records = self._records
         ranks = {
-            record_id: fit * _weight(record, now)
+            record_id: fit * record.importance * _freshness(record.created - now)
             for record_id, fit in relevance.items()
             if fit >= enough and (record := records.get(record_id)) is not None
         }
@@ -269,10 +271,9 @@ class _Shelf:
         return [records[key] for key in first[:k]]
 
 
-def _weight(record: MemoryRecord, now: float) -> float:
-    """Importance times freshness."""
-    age = max(0.0, now - record.created)
-    return record.importance * (1 - _FRESHNESS_COUNTS + _FRESHNESS_COUNTS * exp2(-age / HALF_LIFE))
+def _freshness(since: float) -> float:
+    """What a memory of that age counts; `since` is in seconds, below zero for the past."""
+    return _STALE + (1 - _STALE) * exp2(since / HALF_LIFE) if since < 0 else 1.0
 
 
 class InMemoryMemory:
