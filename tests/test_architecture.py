@@ -29,7 +29,7 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "kernel": (set(), set()),
     "backends": ({"kernel"}, set()),
     "agenton": ({"kernel"}, {"pydantic", "pydantic_core", "pydantic_ai", "typing_extensions"}),
-    "runtime": ({"kernel"}, {"pydantic", "httpx2", "mcp", "jsonschema"}),
+    "runtime": ({"kernel"}, {"pydantic", "httpx2", "mcp", "jsonschema", "yaml"}),
     "sessions": ({"kernel", "backends", "agenton", "runtime", "assets"}, {"pydantic", "jsonschema"}),
     "web": (
         {"kernel", "backends", "agenton", "runtime", "sessions", "assets"},
@@ -114,6 +114,7 @@ def test_every_package_in_the_table_is_a_declared_dependency() -> None:
     wanted = chain(project["dependencies"], *project["optional-dependencies"].values())
     declared = {re.split(r"[<>=!~\[; ]", line)[0].replace("-", "_") for line in wanted}
     declared |= {"pydantic_ai"} if "pydantic_ai_slim" in declared else set()
+    declared |= {"yaml"} if "pyyaml" in declared else set()
     declared |= {"anyio", "markupsafe", "pydantic_core"}  # starlette's, jinja2's and pydantic's vocabulary
     used = set().union(*(packages for _, packages in MAY_IMPORT.values()))
     assert used <= declared
