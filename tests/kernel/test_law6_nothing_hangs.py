@@ -72,7 +72,7 @@ async def test_two_writers_of_a_last_channel_in_one_wave_are_both_named() -> Non
     """Case D28."""
     plan = plan_of(a=lambda x: {"k": "x"}, b=lambda x: {"k": "y"})
     for _ in range(20):
-        run, events = await failed(plan)
+        run, _events = await failed(plan)
         assert "'k' was written by 'a' and 'b'" in run.final_output
         assert run.shared["k"] is None
 
@@ -116,7 +116,7 @@ async def test_exactly_as_many_waves_run_as_allowed() -> None:
         return Outcome.goto("loop", n=1) if ctx.shared["n"] < 4 else Outcome.ok("done")
 
     assert (await Scheduler(max_waves=5).run(plan_of(loop=loop))).final_output == "done"
-    run, events = await failed(plan_of(loop=loop), max_waves=4)
+    run, _events = await failed(plan_of(loop=loop), max_waves=4)
     assert "exceeded max waves 4" in run.final_output
     assert run.shared["n"] == 4
     scheduler = Scheduler(max_waves=4)

@@ -12,9 +12,9 @@ from playground.kernel import (
     Expired,
     FnBody,
     Goto,
-    NoSuchInterrupt,
     Node,
     NodeContext,
+    NoSuchInterrupt,
     NotSuspended,
     Outcome,
     Plan,
@@ -144,7 +144,7 @@ async def test_a_second_answer_is_refused_and_told_what_was_decided() -> None:
     scheduler = Scheduler()
     run = await scheduler.run(asking("a", "b"))
     await scheduler.resume(asking("a", "b"), run.run_id, {"a": {"approved": True}}, by="ana")
-    with pytest.raises(AlreadyAnswered, match="a of run .* was already approved") as refused:
+    with pytest.raises(AlreadyAnswered, match=r"a of run .* was already approved") as refused:
         await scheduler.resume(asking("a", "b"), run.run_id, {"a": 1})
     assert refused.value.decision["by"] == "ana"
 
