@@ -496,12 +496,14 @@ class Driver:
         value = freeze(outcome.value, "output of node ", key, limit=self.max_bytes)
         found: JsonObject = {"node": key, "wave": run.wave.number, "value": value}
         if outcome.state_delta:
+            channels = self.plan.channels
             delta: JsonObject = {}
             resets: JsonObject = {}
             for name, written in outcome.state_delta.items():
                 new, into = (written.value, resets) if isinstance(written, Reset) else (written, delta)
                 frozen = freeze(new, "what node ", key, " wrote to channel ", name, limit=self.max_bytes)
-                check_write(self.plan.channel(name), name, frozen, key, self.plan.channels)
+                channel = channels.get(name) or self.plan.channel(name)
+                check_write(channel, name, frozen, key, channels)
                 into[name] = frozen
             if delta:
                 found["delta"] = FrozenDict(delta)

@@ -98,7 +98,7 @@ class Shape:
 
 
 class Plan:
-    """Nodes, edges, channels and entries; built by chained calls, then validated.
+    """Nodes by id, edges, channels by name, and entries; built by chained calls, then validated.
 
     Without explicit `entry`, the nodes without incoming edges start.  With
     `open_channels`, a write to an undeclared key declares a `last` channel.
@@ -113,8 +113,8 @@ class Plan:
     ) -> None:
         self.channels: dict[str, Channel] = channels if channels is not None else {}
         self.open_channels = open_channels
-        self._nodes: dict[str, Node] = {}
-        self._edges: list[Edge] = []
+        self.nodes: dict[str, Node] = {}
+        self.edges: list[Edge] = []
         self._entry = tuple(entry)
         self._shape: Shape | None = None
 
@@ -137,15 +137,15 @@ class Plan:
         for node in nodes:
             if not node.id or "#" in node.id or node.id == END:
                 raise ValueError(f"node id {node.id!r} will not do: use any other text, without '#'")
-            if node.id in self._nodes:
+            if node.id in self.nodes:
                 raise ValueError(f"duplicate node id {node.id!r}: give each node a name of its own")
-            self._nodes[node.id] = node
+            self.nodes[node.id] = node
         self._shape = None
         return self
 
     def edge(self, source: str, target: str, when: EdgePredicate | None = None) -> Plan:
         """Draw an edge, live always or while `when(state)` is true."""
-        self._edges.append(Edge(source, target, when))
+        self.edges.append(Edge(source, target, when))
         self._shape = None
         return self
 
@@ -155,21 +155,21 @@ class Plan:
         Raises:
             ValueError: naming the node or edge and what is wrong with it.
         """
-        for edge in self._edges:
+        for edge in self.edges:
             for end, name in (("source", edge.source), ("target", edge.target)):
-                if name not in self._nodes:
+                if name not in self.nodes:
                     raise ValueError(
                         f"edge {edge.source!r} -> {edge.target!r}: its {end} does not exist; "
-                        f"known nodes: {', '.join(self._nodes) or 'none'}"
+                        f"known nodes: {', '.join(self.nodes) or 'none'}"
                     )
         for name in self._entry:
-            if name not in self._nodes:
+            if name not in self.nodes:
                 raise ValueError(
-                    f"entry node {name!r} does not exist; known nodes: {', '.join(self._nodes) or 'none'}"
+                    f"entry node {name!r} does not exist; known nodes: {', '.join(self.nodes) or 'none'}"
                 )
-            if self._nodes[name].template:
+            if self.nodes[name].template:
                 raise ValueError(f"entry node {name!r} is a template, which only Send can start")
-        for node in self._nodes.values():
+        for node in self.nodes.values():
             if not callable(node.join) and node.join not in ("all", "any"):
                 raise ValueError(
                     f"node {node.id!r} has an invalid join {node.join!r}: "
@@ -177,23 +177,13 @@ class Plan:
                 )
         return self
 
-    @property
-    def nodes(self) -> dict[str, Node]:
-        """The nodes by id, in plan order."""
-        return self._nodes
-
-    @property
-    def edges(self) -> list[Edge]:
-        """All edges, in the order they were drawn."""
-        return self._edges
-
     def get(self, node_id: str) -> Node:
         """The node of that id, or the template of that instance.
 
         Raises:
             KeyError: there is none.
         """
-        return self._nodes[node_id.partition("#")[0]]
+        return self.nodes[node_id.partition("#")[0]]
 
     def incoming(self, node_id: str) -> list[Edge]:
         """The edges that end at a node."""
@@ -207,17 +197,17 @@ class Plan:
         return self._shape
 
     def _read_shape(self) -> Shape:
-        incoming = _by_end(self._nodes, self._edges, "target")
-        outgoing = _by_end(self._nodes, self._edges, "source")
-        templates = frozenset(key for key, node in self._nodes.items() if node.template)
-        entries = self._entry or [key for key in self._nodes if not incoming[key] and key not in templates]
-        marked = tuple(key for key, node in self._nodes.items() if node.terminal)
+        incoming = _by_end(self.nodes, self.edges, "target")
+        outgoing = _by_end(self.nodes, self.edges, "source")
+        templates = frozenset(key for key, node in self.nodes.items() if node.template)
+        entries = self._entry or [key for key in self.nodes if not incoming[key] and key not in templates]
+        marked = tuple(key for key, node in self.nodes.items() if node.terminal)
         return Shape(
-            order={key: index for index, key in enumerate(self._nodes)},
+            order={key: index for index, key in enumerate(self.nodes)},
             incoming=incoming,
             outgoing=outgoing,
             entries=frozenset(entries),
-            terminals=marked or tuple(key for key in self._nodes if not outgoing[key]),
+            terminals=marked or tuple(key for key in self.nodes if not outgoing[key]),
             templates=templates,
         )
 
@@ -261,7 +251,7 @@ class Plan:
                     "join": node.join if isinstance(node.join, str) else "custom",
                     "kind": getattr(node.body, "kind", "function"),
                 }
-                for key, node in self._nodes.items()
+                for key, node in self.nodes.items()
             ],
             "edges": [
                 {
@@ -270,7 +260,7 @@ class Plan:
                     "conditional": edge.when is not None,
                     "label": getattr(edge.when, "label", None),
                 }
-                for edge in self._edges
+                for edge in self.edges
             ],
             "channels": [
                 {

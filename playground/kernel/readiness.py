@@ -149,7 +149,7 @@ def _by_edges(plan: Plan, run: Run, key: str, edges: tuple[Edge, ...], empty_fan
     dead: list[str] = []
     for edge in edges:
         status = source_status(plan, run, edge.source, empty_fanout=empty_fanout)
-        if not status.ended:
+        if status is NodeStatus.PENDING or status is NodeStatus.RUNNING:
             waiting.append(edge.source)
         elif status is NodeStatus.COMPLETED and edge_live(edge, run):
             live.append(edge.source)

@@ -749,8 +749,9 @@ def _node_skipped(run: Run, data: Data) -> None:
 def _state_delta(run: Run, data: Data) -> None:
     for key, value in data.get("reset", _NOTHING).items():
         run.set_channel(key, value)
+    channels = run.plan.channels
     for key, value in data.get("delta", _NOTHING).items():
-        channel = run.plan.channel(key)
+        channel = channels.get(key) or run.plan.channel(key)
         if channel is None:
             run.set_channel(key, value)
         else:
