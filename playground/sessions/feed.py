@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from playground.kernel import Event
+from playground.kernel import Event, root_of
 
 RING = 1024
 """How many of the latest items a feed keeps for its viewers."""
@@ -39,16 +39,23 @@ class Told:
     frames: dict[str, bytes] = field(default_factory=dict)
 
 
+def ends_run(event: Event) -> bool:
+    """Whether it is the last event of its tree: the end of the root run."""
+    return event.kind in ("run_completed", "run_failed") and root_of(event.run_id) == event.run_id
+
+
 class Feed:
     """The latest items of one tree of runs.
 
-    `first` and `next` are the numbers of the oldest item kept and of the one to come.
+    `first` and `next` are the numbers of the oldest item kept and of the one to come;
+    `viewers` counts who follows it, so that it can be dropped after the last one.
     """
 
     def __init__(self, size: int = RING) -> None:
         self._items: deque[Told] = deque(maxlen=size)
         self._waiting: list[asyncio.Future[None]] = []
         self.next = 0
+        self.viewers = 0
         self.closed = False
 
     @property

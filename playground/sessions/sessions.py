@@ -13,8 +13,8 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -52,7 +52,7 @@ from playground.kernel.values import frozen_object, thaw
 from playground.runtime.scenario import Scenario, ScenarioEnv
 from playground.sessions.catalog import Catalog
 from playground.sessions.errors import Busy, Conflict, Invalid, NotFound
-from playground.sessions.feed import Feed, Told
+from playground.sessions.feed import Feed, Told, ends_run
 from playground.sessions.portrait import Portrait, portrait
 
 _log = logging.getLogger(__name__)
@@ -353,6 +353,19 @@ class Sessions:
     async def _run(self, run_id: str) -> Run:
         return (await self.portrait(run_id)).run
 
+    def plan(self, key: str, lang: str = "en") -> Plan:
+        """The plan of a scenario, built to be looked at.
+
+        Raises:
+            NotFound: no such scenario.
+            Conflict: it does not load, or its plan cannot be built.
+        """
+        scenario = self.catalog.scenario(key)
+        try:
+            return self._build(scenario, lang).plan
+        except Exception as error:
+            raise Conflict(f"scenario {key!r} cannot be built: {type(error).__name__}: {error}") from error
+
     def _plan_of(self, events: Sequence[Event], run_id: str) -> Plan | None:
         """The scenario's plan for a root run; a child run's is known only while its parent's body runs."""
         if run_id != root_of(run_id):
@@ -456,7 +469,7 @@ class Sessions:
         except ValueError as error:
             raise NotFound(str(error)) from error
 
-    async def follow(self, run_id: str, after: int = 0) -> AsyncIterator[Sequence[Told]]:
+    async def follow(self, run_id: str, after: int = 0) -> AsyncGenerator[Sequence[Told]]:
         """What happens in a run's tree after a position: first what the log has, then live, in batches.
 
         Nothing of the log is missed or told twice, however slow the reader is; when it
@@ -467,18 +480,31 @@ class Sessions:
             NotFound: no such run.
         """
         root = root_of(run_id)
-        if not await self._stream(run_id, 0, 1):
-            raise NotFound(f"there is no run {run_id}: look at the list of runs, and at which store is open")
+        latest = await self.events(run_id, max(0, after - 1), 1)
+        if after and latest and ends_run(latest[0]):
+            return
         feed = self._feeds.setdefault(root, Feed())
-        position, number, behind = after, feed.next, True
+        feed.viewers += 1
+        try:
+            async for batch in self._follow(root, feed, after):
+                yield batch
+                if any(told.event is not None and ends_run(told.event) for told in batch):
+                    return
+        finally:
+            feed.viewers -= 1
+            if not feed.viewers and self._feeds.get(root) is feed:
+                del self._feeds[root]
+
+    async def _follow(self, root: str, feed: Feed, position: int) -> AsyncIterator[Sequence[Told]]:
+        number = feed.next
+        behind = True
         while True:
             if behind:
                 number = feed.next
                 while events := await self.store.log.stream(root, position, CATCH_UP):
                     position = events[-1].pos
                     yield [Told(event) for event in events]
-                    if _ends(events[-1], root):
-                        return
+                    await asyncio.sleep(0)
                 behind = False
             await feed.wait(number)
             if feed.closed and feed.next <= number:
@@ -489,20 +515,26 @@ class Sessions:
                 continue
             told = feed.since(number)
             number += len(told)
-            fresh = [item for item in told if item.event is None or item.event.pos > position]
-            for item in fresh:
-                if item.event is None:
-                    continue
-                if item.event.pos != position + 1:
-                    behind = True
-                    break
-                position = item.event.pos
-            if behind:
-                fresh = [item for item in fresh if item.event is None or item.event.pos <= position]
+            fresh: list[Told] = []
+            for item in told:
+                if item.event is not None:
+                    if item.event.pos <= position:
+                        continue
+                    if item.event.pos != position + 1:
+                        behind = True
+                        break
+                    position = item.event.pos
+                fresh.append(item)
             if fresh:
                 yield fresh
-            if any(item.event is not None and _ends(item.event, root) for item in fresh):
-                return
+
+    def tell(self, run_id: str, name: str, data: Mapping[str, object]) -> None:
+        """Tell whoever follows a run something that is not in its log."""
+        self._push(run_id, Told(live=(name, data)))
+
+    def watched(self) -> list[str]:
+        """The root runs that someone follows."""
+        return list(self._feeds)
 
     async def until_rest(self, run_id: str, after: int = 0) -> AsyncIterator[Event]:
         """The events of a run's tree after a position, until it waits for an answer or has ended.
@@ -510,13 +542,14 @@ class Sessions:
         Raises:
             NotFound: no such run.
         """
-        async for batch in self.follow(run_id, after):
-            for told in batch:
-                if told.event is not None:
-                    after = told.event.pos
-                    yield told.event
-            if not self.is_driven(run_id):
-                break
+        async with aclosing(self.follow(run_id, after)) as batches:
+            async for batch in batches:
+                for told in batch:
+                    if told.event is not None:
+                        after = told.event.pos
+                        yield told.event
+                if not self.is_driven(run_id):
+                    break
         for event in await self._stream(run_id, after, None):
             yield event
 
@@ -928,7 +961,3 @@ def _since(events: Sequence[Event], interrupt_id: str) -> float | None:
 
 def _next_expiry(run: Run) -> float | None:
     return min((a.expires_at for a in run.interrupts.values() if a.expires_at is not None), default=None)
-
-
-def _ends(event: Event, root: str) -> bool:
-    return event.run_id == root and event.kind in ("run_completed", "run_failed")

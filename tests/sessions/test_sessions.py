@@ -140,6 +140,40 @@ async def test_a_viewer_who_comes_back_with_a_position_sees_only_what_follows(op
         assert seen == list(range(8, len(await sessions.events(run_id)) + 1))
 
 
+async def test_whoever_has_seen_the_end_of_a_run_has_nothing_to_wait_for(opened: Opener) -> None:
+    async with opened() as sessions:
+        run_id = await sessions.start("asks")
+        await rested(sessions, run_id)
+        await sessions.answer(run_id, YES)
+        last = (await rested(sessions, run_id))[-1].pos
+        async with asyncio.timeout(5):
+            assert [batch async for batch in sessions.follow(run_id, last)] == []
+
+
+async def test_a_run_that_nobody_watches_any_more_holds_no_feed(opened: Opener) -> None:
+    async with opened() as sessions:
+        run_id = await sessions.start("asks")
+        first, second = sessions.follow(run_id), sessions.follow(run_id)
+        await anext(first)
+        await anext(second)
+        await first.aclose()
+        assert sessions.watched() == [run_id]
+        await second.aclose()
+        assert sessions.watched() == []
+
+
+async def test_viewers_hear_what_is_only_told(opened: Opener) -> None:
+    async with opened() as sessions:
+        run_id = await sessions.start("asks")
+        events = await rested(sessions, run_id)
+        watching = sessions.follow(run_id, events[-2].pos)
+        await anext(watching)
+        sessions.tell(run_id, "beat", {})
+        (told,) = await anext(watching)
+        assert told.live == ("beat", {})
+        await watching.aclose()
+
+
 async def test_a_viewer_who_leaves_does_not_stop_the_run(opened: Opener) -> None:
     async with opened() as sessions:
         run_id = await sessions.start("asks")
