@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 
 import pytest
 from layer_probes import Boom, Stage, factory, notes, states
@@ -51,9 +52,22 @@ async def test_a_failure_carries_a_note_on_the_layer_that_raised_it_and_on_no_ot
     assert notes(raised.value).splitlines() == ["b: delete", "raised by on_context_delete of layer 'b'"]
 
 
+class Strict(AbstractAsyncContextManager[None]):
+    """Lets a failure pass by raising it again, as hand-written contexts do."""
+
+    async def __aexit__(self, kind: object, failure: BaseException | None, trace: object) -> None:
+        if failure is not None:
+            raise failure
+
+
+class StrictLayer(PlainLayer[NoLayerDeps]):
+    def resource_context(self) -> Strict:
+        return Strict()
+
+
 async def test_a_failure_of_the_body_carries_no_layers_note() -> None:
     with pytest.raises(Boom) as raised:
-        async with Stage("ab").compositor.enter():
+        async with Compositor([LayerNode("s", StrictLayer), Stage().node("a")]).enter():
             raise Boom("body")
     assert notes(raised.value) == "body"
 

@@ -97,6 +97,12 @@ def test_active_is_internal_only_and_refused_in_snapshots() -> None:
         LayerSessionSnapshot(name="a", lifecycle_state=LifecycleState.ACTIVE)
 
 
+def test_the_slots_of_a_run_cannot_be_replaced() -> None:
+    run = Stage("ab").compositor.enter()
+    with pytest.raises(TypeError):
+        run.slots["a"] = run.slots["b"]  # type: ignore[index]
+
+
 async def test_an_exit_intent_can_change_only_while_the_layer_is_active() -> None:
     run = Stage("a").compositor.enter()
     with pytest.raises(RuntimeError, match="layer 'a' can change only while it is ACTIVE, it is NEW"):
@@ -184,7 +190,7 @@ def test_a_stored_field_that_the_layer_does_not_know_is_refused_rather_than_drop
 class NamedState(BaseModel):
     """Known to the world under another name, and with something to be computed."""
 
-    model_config = ConfigDict(extra="forbid", serialize_by_alias=True)
+    model_config = ConfigDict(serialize_by_alias=True)
 
     count: int = Field(0, alias="Count")
 

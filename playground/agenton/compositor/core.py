@@ -18,7 +18,7 @@ from playground.agenton.compositor.providers import LayerProvider, fresh_layer, 
 from playground.agenton.compositor.restore import fitting_layers, settle_state
 from playground.agenton.compositor.run import CompositorRun, LayerRunSlot, Transformers
 from playground.agenton.compositor.schemas import CompositorConfig, CompositorSessionSnapshot
-from playground.agenton.layers import Family, LayerConfig
+from playground.agenton.layers import Family, LayerConfig, LifecycleState
 from playground.agenton.layers.schemas import validated
 
 LayerPromptT = TypeVar("LayerPromptT")
@@ -136,17 +136,16 @@ class Compositor(Generic[LayerPromptT, LayerUserPromptT, LayerToolT, PromptT, Us
             RuntimeError: the snapshot holds a CLOSED layer.
         """
         layer_configs = self._validated_configs(configs or {})
-        stored = (
-            fitting_layers(session_snapshot, list(self._providers)) if session_snapshot is not None else {}
-        )
+        stored = fitting_layers(session_snapshot, list(self._providers))
         slots: dict[str, LayerRunSlot] = {}
         for name, provider in self._providers.items():
+            at_rest = stored.get(name)
             with noting(f"the provider of layer {name!r}"):
                 layer = fresh_layer(provider, layer_configs[name], name)
-                settle_state(layer, name, stored.get(name))
-            slots[name] = LayerRunSlot(name, layer)
-            if name in stored:
-                slots[name].lifecycle_state = stored[name].lifecycle_state
+                settle_state(layer, name, at_rest)
+            slots[name] = LayerRunSlot(
+                name, layer, at_rest.lifecycle_state if at_rest else LifecycleState.NEW
+            )
         for node in self.nodes:
             with noting(f"bind_deps of layer {node.name!r}"):
                 slots[node.name].layer.bind_deps(

@@ -17,11 +17,17 @@ from playground.agenton.layers.schemas import validated
 def fitting_layers(given: object, expected: list[str]) -> dict[str, LayerSessionSnapshot]:
     """The layers of a snapshot by name, if they are the `expected` ones in order and all can be entered.
 
+    Args:
+        given: a snapshot as a model or a mapping, or None for a session that begins.
+        expected: the names of the compositor's nodes.
+
     Raises:
         ValidationError: `given` is not a snapshot.
         ValueError: the names differ.
         RuntimeError: a layer is CLOSED.
     """
+    if given is None:
+        return {}
     snapshot = validated(CompositorSessionSnapshot, given, "session snapshot")
     names = [layer.name for layer in snapshot.layers]
     if names != expected:

@@ -41,7 +41,7 @@ def _said_by_bases(cls: Any, attribute: str) -> Iterator[object]:
         origin: Any = get_origin(base)
         parameter = getattr(origin, "open_schemas", {}).get(attribute)
         for declared, given in zip_longest(getattr(origin, "__parameters__", ()), get_args(base)):
-            if parameter and declared.__name__ == parameter:
+            if declared.__name__ == parameter:
                 yield declared.__default__ if given is None else given
 
 
