@@ -23,6 +23,7 @@ from markupsafe import Markup, escape
 from playground import assets
 from playground.kernel.values import JsonValue
 from playground.web import paths
+from playground.web.graphview import LOUDEST
 from playground.web.i18n import LANGUAGES, NAMES, Language, Translator
 
 Swap = Literal["outerHTML", "innerHTML", "outerMorph", "upsert", "beforeend", "delete"]
@@ -69,6 +70,7 @@ def environment(language: Language) -> Environment:
         styles=STYLES,
         config=HTMX,
         kind_of=kind_of,
+        loudest=LOUDEST,
     )
     env.filters.update(
         brief=brief,
@@ -81,6 +83,7 @@ def environment(language: Language) -> Environment:
         reason=lambda why: reason(Translator(language), why),
         slug=paths.fragment,
         enumerated=enumerate,
+        number=lambda n: f"{n:,}".replace(",", "\u202f"),
     )
     return env
 

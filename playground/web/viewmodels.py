@@ -116,14 +116,13 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioCard:
-    """A scenario in the picker; a file that does not load is a card with its reason."""
+    """A scenario in the picker, with its graph as a sketch; one that does not load has the reason."""
 
     key: str
     title: str
     summary: str = ""
     concepts: tuple[str, ...] = ()
-    nodes: int = 0
-    runs: int = 0
+    graph: Graph | None = None
     waiting: int = 0
     error: str = ""
     traceback: str = ""
