@@ -301,7 +301,7 @@ def lesson_sample(lang: Language) -> tuple[LessonStep, ...]:
                 "decide 发出 Goto。repair 之后还会回到 decide 吗？",
                 question="下一波会运行哪个节点？",
                 options=("decide", "approve_fix"),
-                answer="approve_fix",
+                answers=("approve_fix",),
             ),
             LessonStep("批准之后，approve_fix 的函数体会从头再运行一次。", node="approve_fix"),
         )
@@ -313,7 +313,7 @@ def lesson_sample(lang: Language) -> tuple[LessonStep, ...]:
             "decide says Goto. Nothing leads back, so that is a transfer.",
             question="Which node runs in the next wave?",
             options=("decide", "approve_fix"),
-            answer="approve_fix",
+            answers=("approve_fix",),
         ),
         LessonStep("After your answer the body of approve_fix runs again from its top.", node="approve_fix"),
     )
@@ -823,7 +823,8 @@ KINDS: Mapping[str, JsonObject] = {
     "forked": {"run_id": "inc6", "at": 17},
     "run_completed": {"output": "done", "wave": 3},
     "run_failed": {"reason": "cancelled", "code": "cancelled"},
-    "context_compressed": {"node": "a", "level": 3, "saved": 1200},
+    "note": {"node": "a", "topic": "context", "data": {"level": 3, "before": 9000, "after": 1200}},
+    "a_kind_of_tomorrow": {"node": "a", "level": 3},
 }
 
 

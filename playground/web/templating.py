@@ -218,11 +218,7 @@ def iso(ts: float) -> str:
 def reason(t: Translator, why: Mapping[str, JsonValue]) -> Markup:
     """Why a node ran, waits or was skipped, as a sentence; the engine gives a code and the names involved."""
     code = str(why.get("code", ""))
-    listed = next((value for value in why.values() if isinstance(value, list)), [])
-    names = ", ".join(_name(item) for item in listed)
-    values = {"by": "", **why, "names": names or str(why.get("by", "")), "n": len(listed)}
+    nodes = why.get("nodes")
+    listed = [str(node) for node in nodes] if isinstance(nodes, list) else []
+    values = {"done": 0, "live": 0, **why, "names": t.list(listed), "n": len(listed)}
     return t(f"why.{code}", **values) if f"why.{code}" in t else t("why.other", code=code or "?")
-
-
-def _name(item: JsonValue) -> str:
-    return " → ".join(str(end) for end in item) if isinstance(item, list) else str(item)
