@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from playground.backends import open_store
 from playground.kernel.ports import LlmReply, ModelError
 from playground.kernel.types import ToolCall
 from playground.kernel.values import freeze
@@ -265,6 +266,8 @@ async def test_any_history_gives_a_sound_request_within_bounds(parts, capacity, 
     smallest = 3 + max((len(part) + 4 for part in parts), default=0)
     assert assembly.after <= max(window, smallest * (80 if tokens else 1))
     assert await context.assemble(messages) == assembly.messages
+    if assembly.after <= window:
+        assert await context.assemble(assembly.messages) == assembly.messages
 
 
 async def test_frozen_messages_of_a_run_are_accepted():
@@ -353,6 +356,17 @@ async def test_another_process_finds_the_summary_by_what_it_covers():
     after = await TieredCompactionContext(second, capacity=10).kept_in(documents).assemble(chat(9))
     assert after == before
     assert second.asked == []
+
+
+@pytest.mark.parametrize("url", ["sqlite:{}/kept.db", "file:{}/kept"])
+async def test_a_summary_outlives_the_process_in_every_durable_store(url, tmp_path):
+    model, url = Summarizer(), url.format(tmp_path)
+    async with open_store(url) as store:
+        before = await TieredCompactionContext(model, capacity=10, documents=store.documents).compact(chat(9))
+    async with open_store(url) as store:
+        after = await SummarizingContext(model, 10, 4, documents=store.documents).compact(chat(9))
+    assert after.messages == before.messages
+    assert len(model.asked) == 1
 
 
 async def test_a_lost_summary_is_made_again():
