@@ -19,7 +19,7 @@ from playground.runtime.context import (
     WindowContext,
     assembly_of,
 )
-from playground.runtime.messages import TOKENS
+from playground.runtime.messages import TOKENS, tokens_by
 
 SYSTEM = {"role": "system", "content": "You are a clerk."}
 
@@ -268,6 +268,42 @@ async def test_any_history_gives_a_sound_request_within_bounds(parts, capacity, 
     assert await context.assemble(messages) == assembly.messages
     if assembly.after <= window:
         assert await context.assemble(assembly.messages) == assembly.messages
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(pieces, min_size=1, max_size=10),
+    st.integers(2, 12),
+    st.sampled_from(["window", "summary", "levels"]),
+    st.data(),
+)
+async def test_what_a_strategy_has_seen_before_changes_no_answer(parts, size, kind, data):
+    def strategy():
+        if kind == "window":
+            return WindowContext(size)
+        if kind == "summary":
+            return SummarizingContext(Summarizer(""), size, size // 2)
+        return TieredCompactionContext(Summarizer(""), capacity=size)
+
+    messages = [message for part in parts for message in part]
+    one = strategy()
+    for length in data.draw(st.lists(st.integers(0, len(messages)), max_size=6)):
+        seen = await one.compact(messages[:length])
+        if seen.level != CompressionLevel.EMERGENCY:
+            assert seen == await strategy().compact(messages[:length])
+
+
+async def test_a_turn_costs_the_same_however_long_the_history_is():
+    measured = []
+    measure = tokens_by(lambda text: measured.append(text) or len(text) // 4)
+    context = TieredCompactionContext(Summarizer(), capacity=400, measure=measure)
+    messages, costs = [*chat(1)], []
+    for turn in range(150):
+        messages += loop(1, task=f"task {turn}", result="r" * 100)
+        measured.clear()
+        await context.compact(messages)
+        costs.append(len(measured))
+    assert max(costs[100:]) <= max(costs[20:60])
 
 
 async def test_frozen_messages_of_a_run_are_accepted():
