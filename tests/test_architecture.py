@@ -128,6 +128,39 @@ def test_the_kernel_imports_on_a_python_without_any_package() -> None:
     assert done.returncode == 0, done.stderr
 
 
+EXTRAS = ("httpx2", "mcp", "pydantic_ai", "openai")
+
+WITHOUT_EXTRAS = f"""
+import importlib, sys
+from importlib.abc import MetaPathFinder
+
+class Absent(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {EXTRAS!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Absent())
+sys.path.insert(0, {str(ROOT)!r})
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+import playground
+for name in playground.__all__:
+    getattr(playground, name)
+"""
+
+
+def test_everything_that_is_not_about_an_extra_imports_without_the_extras() -> None:
+    modules = [
+        "playground" + "".join(f".{part}" for part in path.relative_to(PACKAGE).with_suffix("").parts)
+        for path in files("playground", "*.py")
+        if path.stem not in ("__init__", "__main__", "pydantic_ai") and "_assets" not in path.parts
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_EXTRAS, *modules], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def module_level_imports(path: Path) -> Iterator[tuple[int, str]]:
     """The imports that run when the file is loaded: not those for types only, not those inside functions."""
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
