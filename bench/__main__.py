@@ -25,11 +25,19 @@ Part = Callable[[How], Awaitable[Table | list[Table] | list[Sheet]]]
 
 def parts() -> dict[str, Part]:
     """Every comparison by name, in the order in which they run."""
+    from bench import agenton, strategies
     from bench.kernel import bus, cold, durable, memory, resume, waves
     from bench.web import stream
 
     async def imports(how: How) -> list[Table]:
         return cold.cold(how)
+
+    def printing(main: Callable[[], Awaitable[None]]) -> Part:
+        async def part(how: How) -> list[Table]:
+            await main()
+            return []
+
+        return part
 
     return {
         **{name: partial(waves.workload, name) for name in waves.WORKLOADS},
@@ -40,6 +48,8 @@ def parts() -> dict[str, Part]:
         "bus": bus.bus,
         "import": imports,
         "stream": stream.stream,
+        "agenton": printing(agenton.main),
+        "strategies": printing(strategies.main),
     }
 
 
