@@ -17,7 +17,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from playground.kernel.values import FrozenDict, FrozenList, JsonObject, JsonValue, freeze
+from playground.kernel.values import (
+    FrozenDict,
+    FrozenList,
+    GrowingDict,
+    GrowingList,
+    JsonObject,
+    JsonValue,
+    freeze,
+)
 
 Reducer: TypeAlias = Callable[[JsonValue, JsonValue], JsonValue]
 
@@ -86,9 +94,9 @@ class Channel:
     def own(self, value: JsonValue) -> JsonValue:
         """`value` as a run may keep it: append and merge channels grow in place, so they need their own."""
         if self.reducer is _append and isinstance(value, list):
-            return FrozenList(value)
+            return GrowingList(value)
         if self.reducer is _merge and isinstance(value, dict):
-            return FrozenDict(value)
+            return GrowingDict(value)
         return value
 
     def fold(self, old: JsonValue, new: JsonValue) -> JsonValue:
@@ -97,10 +105,10 @@ class Channel:
 
     def fold_into(self, old: JsonValue, new: JsonValue) -> JsonValue:
         """`fold`, but an own list or dict grows in place: a wave costs what it adds, not what is there."""
-        if self.reducer is _append and type(old) is FrozenList and type(new) is FrozenList:
+        if type(old) is GrowingList and isinstance(new, FrozenList):
             list.extend(old, new)
             return old
-        if self.reducer is _merge and type(old) is FrozenDict and type(new) is FrozenDict:
+        if type(old) is GrowingDict and isinstance(new, FrozenDict):
             dict.update(old, new)
             return old
         return new if self.reducer is _last else self.fold(old, new)

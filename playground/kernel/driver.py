@@ -245,15 +245,21 @@ class Driver:
         """Skip what can never run; if that frees nobody, let a fan-out that sent nothing count as done."""
         plan, run, frontier = self.plan, self.run, self._frontier
         assert frontier is not None
-        while dead := readiness.dead_branches(plan, run):
+        while True:
+            dead = readiness.dead_branches(plan, run)
+            if not dead:
+                keys = readiness.ready_keys(plan, run, empty_fanout=True)
+                if keys:
+                    return [(key, readiness.verdict(plan, run, key, empty_fanout=True)) for key in keys]
+                dead = readiness.dead_circles(plan, run)
+            if not dead:
+                return []
             for key, reason in dead:
                 self._fact("node_skipped", {"node": key, "why": reason.to_json()})
             frontier.ended([key for key, _ in dead])
             ready = frontier.take()
             if ready:
                 return ready
-        keys = readiness.ready_keys(plan, run, empty_fanout=True)
-        return [(key, readiness.verdict(plan, run, key, empty_fanout=True)) for key in keys]
 
     def _start(self, found: list[tuple[str, Reason]], wave: int) -> list[str]:
         run = self.run

@@ -116,7 +116,7 @@ class ChildSpec:
     shared: Callable[[str], Mapping[str, object]] | None = None
     """Initial channel values made from the task, such as the first user message."""
     next_turn: Callable[[str, Mapping[str, JsonValue]], Mapping[str, object]] | None = None
-    """Initial channel values for a task that goes on where a run ended, from its state; None: it cannot."""
+    """The same for a task that goes on after a run which ended in the given state; None: none can."""
 
 
 @runtime_checkable

@@ -259,6 +259,44 @@ def dead_branches(plan: Plan, run: Run) -> list[tuple[str, Reason]]:
     return found
 
 
+def dead_circles(plan: Plan, run: Run) -> list[tuple[str, Reason]]:
+    """The nodes of a stalled run that wait for each other behind a closed edge: a loop in a branch not taken.
+
+    Asked only when nothing is ready and no branch is dead.  A loop that no edge
+    leads into is none of these: it can never run, which is a mistake in the plan.
+    """
+    incoming = plan.shape.incoming
+    waiting = {
+        key
+        for key in plan.nodes
+        if incoming.get(key)
+        and key not in plan.shape.templates
+        and run.status_of(key) is NodeStatus.PENDING
+        and not run.parked_on(key)
+        and key not in run.activated
+    }
+
+    def may_come(edge: Edge) -> bool:
+        status = source_status(plan, run, edge.source)
+        return not status.ended or (status is NodeStatus.COMPLETED and edge_live(edge, run))
+
+    def outside(key: str) -> list[Edge]:
+        return [edge for edge in incoming[key] if edge.source not in waiting]
+
+    while alive := {key for key in waiting if any(map(may_come, outside(key)))}:
+        waiting -= alive
+    found = {
+        key: Reason("dead_edges", tuple(e.source for e in outside(key))) for key in waiting if outside(key)
+    }
+    while behind := {
+        key: Reason("skipped_predecessors", tuple(edge.source for edge in incoming[key]))
+        for key in waiting - found.keys()
+        if any(edge.source in found for edge in incoming[key])
+    }:
+        found |= behind
+    return [(key, found[key]) for key in plan.nodes if key in found]
+
+
 def unfinished(plan: Plan, run: Run) -> list[str]:
     """The nodes and instances of a stalled run that have not ended; a template that never ran is no loss."""
     return [key for key in keys_in_order(plan, run) if not run.status_of(key).ended]

@@ -84,6 +84,18 @@ class FrozenDict(dict[str, JsonValue]):
         return thaw(self)
 
 
+class GrowingList(FrozenList):
+    """The list of a channel, which the engine alone adds to: whoever passes it on passes a copy."""
+
+    __slots__ = ()
+
+
+class GrowingDict(FrozenDict):
+    """The dict of a channel, which the engine alone adds to: whoever passes it on passes a copy."""
+
+    __slots__ = ()
+
+
 def freeze(value: object, *where: str, limit: int = MAX_BYTES) -> JsonValue:
     """A private read-only copy of `value`; what is frozen already is returned as it is.
 
