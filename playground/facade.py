@@ -30,7 +30,18 @@ from playground.kernel import (
     merge,
 )
 from playground.runtime.agent import Agent
+from playground.runtime.context import SummarizingContext, TieredCompactionContext, WindowContext
 from playground.runtime.llm import ScriptedLlm
+from playground.runtime.mcp import InProcessMCPServer, StdioMCPClient, load_mcp_tools
+from playground.runtime.memory import InMemoryMemory, StoredMemory
+from playground.runtime.multiagent import (
+    build_blackboard,
+    build_pipeline,
+    build_supervisor,
+    register_agent_tool,
+)
+from playground.runtime.plan_first import build_plan_execute
+from playground.runtime.react import build_react_plan, conversation, start_react_run
 from playground.runtime.result import AgentResult, RunResult
 from playground.runtime.scenario import Predict, Runnable, Scenario, ScenarioEnv, Step, Text
 from playground.runtime.team import Team
@@ -45,6 +56,8 @@ __all__ = [
     "ChildSpec",
     "FnBody",
     "Goto",
+    "InMemoryMemory",
+    "InProcessMCPServer",
     "Interrupt",
     "JsonValue",
     "LlmReply",
@@ -65,20 +78,34 @@ __all__ = [
     "Scheduler",
     "ScriptedLlm",
     "Send",
+    "StdioMCPClient",
     "Step",
+    "StoredMemory",
+    "SummarizingContext",
     "Team",
     "Text",
+    "TieredCompactionContext",
     "ToolCall",
     "ToolRegistry",
     "ToolResult",
     "ToolSpec",
+    "WindowContext",
     "Workflow",
     "WorkflowResult",
     "add",
     "append",
+    "build_blackboard",
+    "build_pipeline",
+    "build_plan_execute",
+    "build_react_plan",
+    "build_supervisor",
+    "conversation",
     "go",
     "last",
+    "load_mcp_tools",
     "merge",
+    "register_agent_tool",
     "send",
+    "start_react_run",
     "wait_human",
 ]

@@ -32,7 +32,7 @@ def build(env: ScenarioEnv) -> Workflow:
     def approve(deal, ctx):
         if not ctx.resumed:
             return wait_human(t("Order at this price?", "按这个价格下单吗？"), {"deal": deal})
-        return Outcome.ok(deal, decision="approve" if ctx.resume_value["approved"] else "reject")
+        return Outcome.ok(deal, approved=ctx.resume_value["approved"])
 
     async def place_order(deal):
         await env.pause()
@@ -50,7 +50,7 @@ def build(env: ScenarioEnv) -> Workflow:
     flow.branch(
         "approve",
         {"approve": "place_order", "reject": "walk_away"},
-        decide=lambda state: state.get("decision"),
+        decide=lambda state: "approve" if state["approved"] else "reject",
     )
     return flow
 

@@ -3,10 +3,11 @@
 The kernel has no loop and no mode.  A loop is a drawing with a way back, and
 `Goto` is what walks it:
 
-              asks for tools
-        ┌──────────────────────┐
-        ▼                      │
-      tools ── Goto ───────► think ── answers ──► final
+                       ┌─ asks for tools ─► tools ─┐
+                       │                           │
+    [recall ─►]  think ┤ ◄───────── Goto ──────────┘
+                       │
+                       └─ answers ─► final
 
 `think` asks the model once and says what the reply means; `tools` runs all
 calls of that reply side by side and writes down their results; `final` holds
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol, cast
 
 from playground.kernel.body import FnBody, NodeContext, Outcome
@@ -25,11 +27,12 @@ from playground.kernel.channels import append, last
 from playground.kernel.graph import Node, Plan
 from playground.kernel.ports import Message
 from playground.kernel.run import Run
-from playground.kernel.types import ToolCall, ToolResult
+from playground.kernel.types import ToolResult
 from playground.kernel.values import JsonObject, JsonValue
 from playground.runtime.context import ContextStrategy, assembly_of
 from playground.runtime.llm import with_ids
 from playground.runtime.messages import paired
+from playground.runtime.parts import State
 
 MAX_TURNS = 50
 """Model calls that a run may make unless the caller says otherwise."""
@@ -69,71 +72,33 @@ def build_react_plan(
 ) -> Plan:
     """The plan of an agent: think ⇄ tools, then final.
 
-    Its state has the channels `messages`, the conversation, and `recalled`, what the memory gave;
-    with `handovers` also `handed_to`, who takes over.
+    Its state is the channel `messages`, the conversation; with `memory` also `recalled`, what is
+    known; with `handovers` also `handed_to`, who takes over.
 
     Args:
         tools: what the model may call; a run of the plan needs the same tools in its scheduler.
         system: what the model is told before each thought.
         context: chooses what of the conversation is shown; without one, all of it is.
-        memory: asked once, at the start of the run, about the last user message.
+        memory: asked once, in a node of its own, about the last user message.
         max_turns: model calls in a run, after which it fails with a sentence.
         handovers: to whom the model may hand the conversation over, by name, with what they are
             for.  Each is a tool `transfer_to_NAME`; the first that is called ends the run.
     """
-    takers = {f"transfer_to_{name}": name for name in handovers or {}}
-    exits = [_exit(tool, (handovers or {})[name]) for tool, name in takers.items()]
-
-    async def think(_input: JsonValue, ctx: NodeContext) -> Outcome:
-        messages = cast("Sequence[Message]", ctx.shared["messages"])
-        recalled = cast("str | None", ctx.shared["recalled"])
-        delta: dict[str, object] = {}
-        if recalled is None:
-            delta["recalled"] = recalled = await memory.recall(_last_request(messages)) if memory else ""
-        told = "\n\n".join(filter(None, [system, recalled and f"Relevant memory:\n{recalled}"]))
-
-        async def on_delta(text: str, kind: str = "content") -> None:
-            await ctx.emit("llm_delta", text=text, kind=kind)
-
-        reply = await ctx.llm_chat(
-            messages if context is None else await _shown(context, messages, ctx),
-            tools=[*tools.schemas(), *exits],
-            system=told or None,
-            on_delta=on_delta,
-        )
-        turn = ctx.run.metrics["llm_calls"]
-        if not reply.tool_calls:
-            return Outcome.ok(reply.text, messages=[{"role": "assistant", "content": reply.text}], **delta)
-        if turn >= max_turns:
-            raise TurnLimit(
-                f"the model still asked for tools in turn {turn}, the last it had: "
-                "give it a clearer task, or allow more with max_turns"
-            )
-        calls = _requests(reply.tool_calls, turn)
-        asked = {"role": "assistant", "content": reply.text, "tool_calls": calls}
-        return Outcome.goto("tools", calls, messages=[asked], **delta)
-
-    async def use_tools(input: JsonValue, ctx: NodeContext) -> Outcome:
-        calls = cast("list[JsonObject]", input)
-        leaving = next((call for call in calls if call["name"] in takers), None)
-        results = await ctx.together(*(_call(call, leaving, takers, ctx) for call in calls))
-        if leaving is None:
-            return Outcome.goto("think", messages=results)
-        summary = cast("JsonObject", leaving["arguments"]).get("summary", "")
-        return Outcome.goto(
-            "final", summary, messages=results, handed_to=takers[cast("str", leaving["name"])]
-        )
-
-    plan = Plan(channels={"messages": append(), "recalled": last()}, entry=("think",))
+    exits = _Exits(handovers or {})
+    plan = Plan(channels={"messages": append()}, entry=("think",))
+    if memory is not None:
+        plan.channels["recalled"] = last("")
+        plan.entry = ("recall",)
+        plan.add(Node("recall", _Remember(memory))).edge("recall", "think")
     plan.add(
-        Node("think", FnBody(think)),
-        Node("tools", FnBody(use_tools)),
+        Node("think", _Think(tools, system, context, max_turns, exits), join="any"),
+        Node("tools", _Act(exits)),
         Node("final", FnBody(lambda answer: Outcome.ok(answer)), terminal=True),
     )
     plan.edge("think", "tools", when=_asks_for_tools)
     plan.edge("tools", "think")
     plan.edge("think", "final", when=_has_answered)
-    if takers:
+    if handovers:
         plan.channels["handed_to"] = last()
         plan.edge("tools", "final", when=_handed_over)
     return plan
@@ -170,69 +135,121 @@ def waves_for(max_turns: int) -> int:
     return max_turns * _WAVES_PER_TURN
 
 
-def _asks_for_tools(state: Mapping[str, JsonValue]) -> bool:
-    return bool(_latest(state).get("tool_calls"))
+# The nodes.
 
 
-def _has_answered(state: Mapping[str, JsonValue]) -> bool:
-    latest = _latest(state)
-    return latest.get("role") == "assistant" and not latest.get("tool_calls")
+@dataclass(frozen=True, slots=True)
+class _Remember:
+    """Looks up what is known, once: what the log has of it does not change when the memory does."""
+
+    memory: Recall
+
+    async def run(self, input: JsonValue, ctx: NodeContext) -> Outcome:
+        return Outcome.ok(input, recalled=await self.memory.recall(_last_request(_messages(ctx.shared))))
 
 
-def _handed_over(state: Mapping[str, JsonValue]) -> bool:
-    return state["handed_to"] is not None
+@dataclass(frozen=True, slots=True)
+class _Think:
+    """Asks the model once."""
+
+    tools: Shelf
+    system: str
+    context: ContextStrategy | None
+    max_turns: int
+    exits: _Exits
+    kind = "model"
+
+    async def run(self, input: JsonValue, ctx: NodeContext) -> Outcome:  # noqa: ARG002 (it reads the state)
+        async def on_delta(text: str, kind: str = "content") -> None:
+            await ctx.emit("llm_delta", text=text, kind=kind)
+
+        reply = await ctx.llm_chat(
+            await self._shown(ctx),
+            tools=[*self.tools.schemas(), *self.exits.schemas],
+            system=self._told(ctx) or None,
+            on_delta=on_delta,
+        )
+        if not reply.tool_calls:
+            return Outcome.ok(reply.text, messages=[{"role": "assistant", "content": reply.text}])
+        turn = ctx.run.metrics["llm_calls"]
+        if turn >= self.max_turns:
+            raise TurnLimit(
+                f"the model still asked for tools in turn {turn}, the last it had: "
+                "give it a clearer task, or allow more with max_turns"
+            )
+        calls: list[JsonObject] = [
+            {"id": call.call_id, "name": call.name, "arguments": call.arguments, "problem": call.problem}
+            for call in with_ids(reply.tool_calls, turn)
+        ]
+        asked = {"role": "assistant", "content": reply.text, "tool_calls": calls}
+        return Outcome.goto("tools", calls, messages=[asked])
+
+    def _told(self, ctx: NodeContext) -> str:
+        recalled = str(ctx.shared.get("recalled") or "")
+        return "\n\n".join(filter(None, [self.system, recalled and f"Relevant memory:\n{recalled}"]))
+
+    async def _shown(self, ctx: NodeContext) -> Sequence[Message]:
+        """What the model is shown; what was done to get there is a fact of the run."""
+        messages = _messages(ctx.shared)
+        if self.context is None:
+            return messages
+        assembly = await assembly_of(self.context, messages)
+        if assembly.level or assembly.problem:
+            await ctx.note("context", **assembly.facts())
+        return assembly.messages
 
 
-def _latest(state: Mapping[str, JsonValue]) -> Message:
-    return cast("list[Message]", state["messages"])[-1]
+@dataclass(frozen=True, slots=True)
+class _Act:
+    """Runs the tool calls of one reply side by side, and writes their results down in call order."""
+
+    exits: _Exits
+    kind = "tool"
+
+    async def run(self, input: JsonValue, ctx: NodeContext) -> Outcome:
+        calls = cast("list[JsonObject]", input)
+        leaving = next((call for call in calls if call["name"] in self.exits.takers), None)
+        taker = self.exits.takers[cast("str", leaving["name"])] if leaving else ""
+        results = await ctx.together(*(self._result(call, leaving, taker, ctx) for call in calls))
+        if leaving is None:
+            return Outcome.goto("think", messages=results)
+        summary = cast("JsonObject", leaving["arguments"]).get("summary", "")
+        return Outcome.goto("final", summary, messages=results, handed_to=taker)
+
+    async def _result(
+        self, call: JsonObject, leaving: JsonObject | None, taker: str, ctx: NodeContext
+    ) -> Message:
+        """The message with the result of a call; of several handovers in one turn the first one counts."""
+        name = cast("str", call["name"])
+        if call is leaving:
+            told = f"{taker} takes over"
+        elif leaving is not None and name in self.exits.takers:
+            told = f"[tool error] ignored: {taker} has taken over"
+        else:
+            arguments = cast("JsonObject", call["arguments"])
+            told = _told(await ctx.call_tool(name, arguments, problem=cast("str", call["problem"])))
+        return {"role": "tool", "name": name, "tool_call_id": call["id"], "content": told}
 
 
-def _last_request(messages: Sequence[Message]) -> str:
-    for message in reversed(messages):
-        if message.get("role") == "user":
-            return str(message.get("content") or "")
-    return ""
+class _Exits:
+    """The tools with which a model hands the conversation over; nobody dispatches them."""
 
+    def __init__(self, handovers: Mapping[str, str]) -> None:
+        self.takers = {f"transfer_to_{name}": name for name in handovers}
+        self.schemas = [self._schema(tool, handovers[name]) for tool, name in self.takers.items()]
 
-async def _shown(
-    context: ContextStrategy, messages: Sequence[Message], ctx: NodeContext
-) -> Sequence[Message]:
-    """What the model is shown; what was done to get there is a fact of the run."""
-    assembly = await assembly_of(context, messages)
-    if assembly.level or assembly.problem:
-        await ctx.note("context", **assembly.facts())
-    return assembly.messages
-
-
-def _requests(calls: Sequence[ToolCall], turn: int) -> list[JsonObject]:
-    """Tool calls as they stand in a message, each with an id of its own."""
-    return [
-        {"id": call.call_id, "name": call.name, "arguments": call.arguments, "problem": call.problem}
-        for call in with_ids(calls, turn)
-    ]
-
-
-async def _call(
-    call: JsonObject, leaving: JsonObject | None, takers: Mapping[str, str], ctx: NodeContext
-) -> Message:
-    """The message with the result of a call; of several handovers in one turn the first one counts."""
-    name = cast("str", call["name"])
-    if leaving is not None and name in takers:
-        taker = takers[cast("str", leaving["name"])]
-        told = f"{taker} takes over" if call is leaving else f"[tool error] ignored: {taker} has taken over"
-    else:
-        arguments = cast("JsonObject", call["arguments"])
-        told = _told(await ctx.call_tool(name, arguments, problem=cast("str", call["problem"])))
-    return {"role": "tool", "name": name, "tool_call_id": call["id"], "content": told}
-
-
-def _exit(tool: str, description: str) -> JsonObject:
-    """The tool with which a model hands over, as it is shown."""
-    summary: JsonObject = {"type": "string", "description": "what the one who takes over needs to know"}
-    parameters: JsonObject = {"type": "object", "properties": {"summary": summary}, "required": ["summary"]}
-    about = f"Hand the conversation over and do not come back. {description}".strip()
-    function: JsonObject = {"name": tool, "description": about, "parameters": parameters}
-    return {"type": "function", "function": function}
+    def _schema(self, tool: str, description: str) -> JsonObject:
+        summary: JsonObject = {"type": "string", "description": "what the one who takes over needs to know"}
+        parameters: JsonObject = {
+            "type": "object",
+            "properties": {"summary": summary},
+            "required": ["summary"],
+        }
+        about = f"Hand the conversation over and do not come back. {description}".strip()
+        return {
+            "type": "function",
+            "function": {"name": tool, "description": about, "parameters": parameters},
+        }
 
 
 def _told(result: ToolResult) -> str:
@@ -242,3 +259,30 @@ def _told(result: ToolResult) -> str:
     if isinstance(result.output, str):
         return result.output
     return json.dumps(result.output, ensure_ascii=False)
+
+
+# What the edges and the nodes read off the conversation.
+
+
+def _messages(state: State) -> Sequence[Message]:
+    return cast("Sequence[Message]", state["messages"])
+
+
+def _asks_for_tools(state: State) -> bool:
+    return bool(_messages(state)[-1].get("tool_calls"))
+
+
+def _has_answered(state: State) -> bool:
+    latest = _messages(state)[-1]
+    return latest.get("role") == "assistant" and not latest.get("tool_calls")
+
+
+def _handed_over(state: State) -> bool:
+    return state["handed_to"] is not None
+
+
+def _last_request(messages: Sequence[Message]) -> str:
+    for message in reversed(messages):
+        if message.get("role") == "user":
+            return str(message.get("content") or "")
+    return ""

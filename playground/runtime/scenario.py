@@ -156,7 +156,8 @@ class Predict:
 class Step:
     """One step of a lesson: what to look at.
 
-    It is anchored to the first event that fits all of what is given.
+    It is anchored to the first event that fits all of what is given, of the run itself if there is
+    one, else of its child runs.
 
     Args:
         en, zh: what is to be seen there.
@@ -173,11 +174,15 @@ class Step:
 
     def anchor(self, events: Iterable[Event]) -> Event | None:
         """The event of a run's tree that this step points at."""
-        kind = self.event or "node_started"
+        inside: Event | None = None
         for event in events:
-            if event.kind == kind and (self.node is None or _is_at(event, self.node)):
-                return event
-        return None
+            if event.kind != (self.event or "node_started"):
+                continue
+            if self.node is None or _is_at(event, self.node):
+                if event.parent_id is None:
+                    return event
+                inside = inside or event
+        return inside
 
     def to_json(self) -> JsonObject:
         """The step for a page."""

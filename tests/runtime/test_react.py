@@ -224,12 +224,13 @@ class KnowsTea:
         return "- no sugar"
 
 
-async def test_memory_is_asked_once_about_the_task_and_what_it_knows_is_told_in_every_turn() -> None:
+async def test_memory_is_asked_once_in_a_node_of_its_own_and_what_it_knows_is_told_in_every_turn() -> None:
     llm, memory = Recorder(ask("a"), ask("b"), "served"), KnowsTea()
     run = await react(llm, task="tea, please", system="You serve.", memory=memory)
     assert memory.queries == ["tea, please"]
     assert llm.systems == ["You serve.\n\nRelevant memory:\n- no sugar"] * 3
     assert run.shared["recalled"] == "- no sugar"
+    assert run.state_of("recall").attempts == 1
 
 
 class LatestTwo:

@@ -17,6 +17,10 @@ IN_EACH_LANGUAGE = pytest.mark.parametrize("lang", LANGUAGES)
 ENDINGS = {
     "trader": ("Ordered.", "Not ordered."),
     "compliance_audit": ("froze A1, A2", "not approved"),
+    "aiops": ("requests flow again", "Nothing was changed"),
+    "persistence": ("published", "kept as a draft"),
+    "nested_approval": ("Paid ¥30", "Not paid"),
+    "two_approvals": ("Booked", "budget, venue refused"),
 }
 CHINESE = re.compile(r"[一-鿿]")
 
