@@ -7,46 +7,55 @@ import re
 import time
 
 _ID = re.compile(rb"\nid: (\d+)\r?\n")
+_LONGEST = 32
+"""Bytes that a broken-off id line may have; so many are kept until the rest comes."""
 
 
 class Audience:
-    """All viewers of one server."""
+    """All viewers of one server.
+
+    Attributes:
+        last_id: the latest event that any of them has seen.
+        receipts: of the viewers that are sampled, event id and monotonic nanosecond of its arrival.
+    """
 
     def __init__(self) -> None:
-        self.received = 0
         self.last_id = 0
         self.receipts: list[tuple[int, int]] = []
-        """Of the viewers that are sampled: event id and the monotonic nanosecond of its arrival."""
         self._viewers: list[asyncio.BaseTransport] = []
-        self._wanted = 0
-        self._enough = asyncio.Event()
+        self._goal = 0
+        self._missing = 0
+        self._there = asyncio.Event()
 
     async def join(self, port: int, path: str, sampled: bool) -> None:
-        """Open one more stream."""
+        """Open one more stream, from the latest event on; `{after}` in `path` stands for its id."""
+        at = path.format(after=self.last_id)
         loop = asyncio.get_running_loop()
-        transport, _ = await loop.create_connection(lambda: _Viewer(self, path, sampled), "127.0.0.1", port)
+        transport, _ = await loop.create_connection(lambda: _Viewer(self, at, sampled), "127.0.0.1", port)
         self._viewers.append(transport)
 
-    def expect(self, deliveries: int) -> None:
-        """Count anew, up to `deliveries`."""
-        self.received = 0
+    def expect(self, goal: int) -> None:
+        """From now on wait for event `goal`, and sample anew."""
         self.receipts.clear()
-        self._wanted = deliveries
-        self._enough.clear()
+        self._goal = goal
+        self._missing = len(self._viewers)
+        self._there.clear()
 
     async def complete(self, patience: float) -> None:
-        """Wait until all that is expected has come.
+        """Wait until everyone has seen the goal.
 
         Raises:
             TimeoutError: after `patience` seconds.
         """
-        await asyncio.wait_for(self._enough.wait(), patience)
+        await asyncio.wait_for(self._there.wait(), patience)
 
-    def take(self, count: int) -> None:
-        """Note `count` deliveries."""
-        self.received += count
-        if self.received >= self._wanted:
-            self._enough.set()
+    def saw(self, before: int, now: int) -> None:
+        """A viewer that had seen event `before` has seen event `now`."""
+        self.last_id = max(self.last_id, now)
+        if before < self._goal <= now:
+            self._missing -= 1
+            if not self._missing:
+                self._there.set()
 
     def leave(self) -> None:
         """Close every stream."""
@@ -61,6 +70,7 @@ class _Viewer(asyncio.Protocol):
         self._path = path
         self._sampled = sampled
         self._rest = b""
+        self._last = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         request = f"GET {self._path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n\r\n"
@@ -69,14 +79,11 @@ class _Viewer(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         now = time.monotonic_ns()
         text = self._rest + data
-        end = 0
-        count = 0
-        for match in _ID.finditer(text):
-            end = match.end()
-            count += 1
+        seen = [(match.end(), int(match[1])) for match in _ID.finditer(text)]
+        if seen:
             if self._sampled:
-                self._audience.receipts.append((int(match[1]), now))
-        if count:
-            self._audience.last_id = max(self._audience.last_id, int(match[1]))
-            self._audience.take(count)
-        self._rest = text[max(end - 1, len(text) - 24) :]
+                self._audience.receipts += [(number, now) for _, number in seen]
+            self._audience.saw(self._last, seen[-1][1])
+            self._last = seen[-1][1]
+            text = text[seen[-1][0] - 1 :]
+        self._rest = text[-_LONGEST:]

@@ -1,23 +1,27 @@
 """A run that says `tick` whenever it is told to: what the stream's measurements look at."""
 
-from __future__ import annotations
-
 from bench.web.ticks import ticks
-from playground import Scenario, Workflow
+from playground import Node, Outcome, Plan, Scenario, ScenarioEnv
 
 
-async def clock(_: str, ctx: object) -> str:
-    async for answer in ticks():
-        await ctx.note("tick", text="x" * 48)
-        answer.set_result(None)
-    return "over"
+def build(_: ScenarioEnv) -> Plan:
+    async def clock(_, ctx):
+        async for answer in ticks():
+            await ctx.note("tick", text="x" * 48)
+            answer.set_result(None)
+        return Outcome.ok()
+
+    return Plan(entry=("clock",)).add(Node("clock", clock))
 
 
-def build() -> Workflow:
-    workflow = Workflow()
-    workflow.add("clock", clock, terminal=True)
-    workflow.entry("clock")
-    return workflow
+BOTH = {"en": "Clock", "zh": "时钟"}
 
-
-scenario = Scenario(key="clock", title="Clock", summary="Ticks when told to.", build=build)
+scenario = Scenario(
+    key="clock",
+    title=BOTH,
+    summary=BOTH,
+    teaches=BOTH,
+    concepts=(),
+    default_input={"en": "", "zh": ""},
+    make=build,
+)

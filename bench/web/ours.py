@@ -1,0 +1,47 @@
+"""Our server, whole: a run that ticks, watched as data or as the run page's fragments."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+import uvicorn
+from playground.web.app import create_app
+
+from bench.web.child import obey, pin
+from bench.web.ticks import tick
+
+PATHS = {"data": "/api/runs/{run_id}/events?after={{after}}", "page": "/runs/{run_id}/live?after={{after}}"}
+
+
+async def start_run(port: int) -> str:
+    """Start the clock through the API; return the run's id."""
+    body = json.dumps({"scenario": "clock"}).encode()
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(
+        b"POST /api/runs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        b"Connection: close\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+    )
+    answer = (await reader.read()).partition(b"\r\n\r\n")[2]
+    writer.close()
+    return json.loads(answer)["run_id"]
+
+
+async def main(kind: str) -> None:
+    pin(0)
+    app = create_app(store="memory:", scenarios=[Path(__file__).parent / "scenarios"])
+    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", lifespan="on"))
+    serving = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    path = PATHS[kind].format(run_id=await start_run(port))
+    await obey({"port": port, "path": path}, tick)
+    server.should_exit = True
+    await serving
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1]))
