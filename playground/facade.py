@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from playground.kernel import (
     END,
     Bus,
@@ -48,6 +50,24 @@ from playground.runtime.team import Team
 from playground.runtime.tools import ToolRegistry, ToolSpec
 from playground.runtime.workflow import Workflow, WorkflowResult, go, send, wait_human
 
+if TYPE_CHECKING:
+    from playground.sessions.layered import Layered
+    from playground.sessions.layers import ModelLayer, agent_of
+
+
+def __getattr__(name: str) -> object:
+    """The names for scenarios made of layers: only who asks for them loads the compositor."""
+    if name in ("ModelLayer", "agent_of"):
+        from playground.sessions import layers
+
+        return getattr(layers, name)
+    if name == "Layered":
+        from playground.sessions.layered import Layered
+
+        return Layered
+    raise AttributeError(f"module 'playground' has no attribute {name!r}")
+
+
 __all__ = [
     "END",
     "Agent",
@@ -60,8 +80,10 @@ __all__ = [
     "InProcessMCPServer",
     "Interrupt",
     "JsonValue",
+    "Layered",
     "LlmReply",
     "Message",
+    "ModelLayer",
     "Node",
     "NodeContext",
     "Outcome",
@@ -93,6 +115,7 @@ __all__ = [
     "Workflow",
     "WorkflowResult",
     "add",
+    "agent_of",
     "append",
     "build_blackboard",
     "build_pipeline",

@@ -550,14 +550,14 @@ class Driver:
 
         Facts that an earlier engine had written before it stopped are not made again.
         """
-        run, bus = self.run, self.bus
-        extras = await bus.collect("wave", run=run) if bus.has_provider("wave") else ()
+        run = self.run
+        told = await self._told_by_providers()
         returned = list(run.wave.returned)
         if len(returned) > 1:
             returned.sort(key=run.order_of)
         self._returned = returned
-        for extra in extras:
-            self._fact("note", frozen_object({"data": extra}, "what a provider of 'wave' contributed"))
+        for note in told:
+            self._fact("note", note)
         if self._frontier is not None:
             self._frontier.ended(returned)
         done = run.wave.committed
@@ -580,6 +580,19 @@ class Driver:
                     if done <= 0:
                         self._obey(key, command)
                     done -= 1
+
+    async def _told_by_providers(self) -> list[FrozenDict]:
+        """What a session wants written down with the next facts, such as what a tool changed in it."""
+        if not self.bus.has_provider("wave"):
+            return []
+        about = {"wave": self.run.wave.number, "topic": "", "data": None}
+        found = await self.bus.collect("wave", run=self.run)
+        return [
+            frozen_object(
+                {**about, **(told if isinstance(told, dict) else {"data": told})}, "note of a provider"
+            )
+            for told in found
+        ]
 
     def _wave_delta(self, returned: Sequence[str]) -> JsonObject | None:
         run = self.run
@@ -619,6 +632,9 @@ class Driver:
 
     async def record(self, kind: str, data: Mapping[str, JsonValue]) -> None:
         """Append one fact of a node to the log before it goes on."""
+        if kind == "tool_returned":
+            for note in await self._told_by_providers():
+                self._fact("note", note)
         self._fact(kind, {"wave": self.run.wave.number, **data})
         await self.tree.flush()
         if self.tree.cancelled:

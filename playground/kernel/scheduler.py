@@ -445,6 +445,22 @@ class Scheduler:
             tree.fact(run, "breakpoints_set", data)
             await tree.flush()
 
+    async def note(self, run_id: str, topic: str, data: Mapping[str, object]) -> None:
+        """Add a fact of the caller's own to the log of a run at rest.
+
+        Raises:
+            KeyError: no such run.
+            RuntimeError: it is being driven.
+        """
+        async with self._lock(run_id):
+            if self.is_driving(run_id):
+                raise RuntimeError(
+                    f"run {run_id} is being driven: let a provider of 'wave' contribute the note"
+                )
+            tree, run = await self._load_tree(Plan(open_channels=True), run_id)
+            tree.fact(run, "note", frozen_object({"topic": topic, "data": data}, "note ", topic))
+            await tree.flush()
+
     def is_driving(self, run_id: str) -> bool:
         """Whether this scheduler is at work on the tree of this run."""
         return root_of(run_id) in self._driven

@@ -16,9 +16,10 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol, TypeAlias, cast
+from typing import Protocol, TypeAlias, cast, runtime_checkable
 
 from playground.kernel.eventlog import Event
 from playground.kernel.graph import Plan
@@ -34,6 +35,41 @@ Runnable: TypeAlias = Plan | Spawnable | ChildSpec
 """What can be run: an agent, a workflow, a plan, or a plan with its own model and tools."""
 
 LANGUAGES = ("en", "zh")
+
+
+class Stage(Protocol):
+    """What is set up around one run while it is driven."""
+
+    @property
+    def runnable(self) -> Runnable:
+        """What is run."""
+        ...
+
+    def remembers(self) -> JsonObject:
+        """What must outlive a pause or a crash; the run's log is told whenever a wave has changed it."""
+        ...
+
+    def ends(self) -> None:
+        """The run has ended for good; called before the stage is left."""
+        ...
+
+
+@runtime_checkable
+class Staged(Protocol):
+    """A scenario that needs things around its run: layers to enter, a server to start."""
+
+    def sketch(self) -> Plan:
+        """The plan to draw, without setting anything up."""
+        ...
+
+    def stage(self, remembered: JsonObject) -> AbstractAsyncContextManager[Stage]:
+        """Set up what a run needs, and take it down when the run comes to rest.
+
+        Args:
+            remembered: what the stage before told to remember; empty for a new run.
+        """
+        ...
+
 
 _PAUSE = 10
 """A pause lasts as long as so many pieces of text."""
@@ -219,7 +255,7 @@ class Scenario:
     teaches: Text
     concepts: tuple[str, ...]
     default_input: Mapping[str, str | JsonObject]
-    make: Callable[[ScenarioEnv], Runnable]
+    make: Callable[[ScenarioEnv], Runnable | Staged]
     input_schema: JsonObject | None = None
     lesson: tuple[Step, ...] = ()
     requires: tuple[str, ...] = ()
@@ -230,7 +266,7 @@ class Scenario:
             if missing:
                 raise ValueError(f"scenario {self.key!r} has no {name} in {', '.join(missing)}: add it")
 
-    def build(self, lang: str, env: ScenarioEnv) -> Runnable:
+    def build(self, lang: str, env: ScenarioEnv) -> Runnable | Staged:
         """What is run, made anew, for a reader of `lang`."""
         return self.make(replace(env, lang=lang))
 

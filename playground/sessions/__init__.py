@@ -6,8 +6,9 @@ No HTTP here: the web and the command line are two faces of the same sessions.
 from playground.sessions.catalog import Catalog, Entry
 from playground.sessions.errors import Busy, Conflict, Invalid, NotFound, SessionError
 from playground.sessions.feed import Feed, Told, ends_run
+from playground.sessions.layered import Layered, LayeredStage
 from playground.sessions.portrait import Portrait, portrait, stored_plan
-from playground.sessions.sessions import Answer, Options, Sessions
+from playground.sessions.sessions import Answer, Options, Sessions, remembered
 
 __all__ = [
     "Answer",
@@ -17,6 +18,8 @@ __all__ = [
     "Entry",
     "Feed",
     "Invalid",
+    "Layered",
+    "LayeredStage",
     "NotFound",
     "Options",
     "Portrait",
@@ -25,5 +28,6 @@ __all__ = [
     "Told",
     "ends_run",
     "portrait",
+    "remembered",
     "stored_plan",
 ]

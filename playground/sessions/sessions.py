@@ -16,7 +16,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import TypeAlias, cast
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
@@ -48,10 +48,10 @@ from playground.kernel.breakpoints import checked_breakpoints
 from playground.kernel.eventlog import FORMAT
 from playground.kernel.run import BREAKPOINT, new_run_id
 from playground.kernel.scheduler import child_spec, copied_event
-from playground.kernel.values import frozen_object, thaw
-from playground.runtime.scenario import Scenario, ScenarioEnv
+from playground.kernel.values import dict_in, frozen_object, thaw
+from playground.runtime.scenario import Runnable, Scenario, ScenarioEnv, Staged
 from playground.sessions.catalog import Catalog
-from playground.sessions.errors import Busy, Conflict, Invalid, NotFound
+from playground.sessions.errors import Busy, Conflict, Invalid, NotFound, SessionError
 from playground.sessions.feed import Feed, Told, ends_run
 from playground.sessions.portrait import Portrait, portrait
 
@@ -79,13 +79,17 @@ class Answer:
     comment: str = ""
 
 
+Work: TypeAlias = Callable[[Scheduler, ChildSpec], Awaitable[Run]]
+"""What is done with a run once its scenario is set up: drive it, recover it, let it expire."""
+
+
 @dataclass(eq=False, slots=True)
 class _Live:
-    """A run that is being driven."""
+    """A run that is being driven; `scheduler` is there once its scenario has been set up."""
 
-    scheduler: Scheduler
-    plan: Plan
     task: asyncio.Task[None] | None = None
+    scheduler: Scheduler | None = None
+    error: Exception | None = None
 
 
 class Sessions:
@@ -197,31 +201,41 @@ class Sessions:
             raise Busy(f"{self._max_running} runs are going on: wait until one ends, or cancel one")
         value = scenario.default_input.get(lang, "") if given is None else given
         check_input(scenario, value)
-        spec = self._build(scenario, lang)
         meta: dict[str, object] = {"scenario": key, "lang": lang, "input": value}
-        shared = dict(spec.shared(task_text(value))) if spec.shared else {}
         if continues is not None:
             meta["continues"] = continues
-            shared = await self._next_turn(spec, key, continues, task_text(value))
+        run_id, task = new_run_id(), task_text(value)
         try:
-            run = Run.start(spec.plan, run_id=new_run_id(), task=task_text(value), meta=meta)
-            run.shared.update(cast("dict[str, JsonValue]", shared))
-            scheduler = self._scheduler(spec)
-            run.breakpoints = checked_breakpoints(
-                [*options.breakpoints, *([{"every": "wave"}] if options.step else [])]
-            )
-        except (ValueError, NotJson) as error:
+            stepping: list[object] = [{"every": "wave"}] if options.step else []
+            breakpoints = checked_breakpoints([*options.breakpoints, *stepping])
+        except ValueError as error:
             raise Invalid(str(error)) from error
+
+        async def begin(scheduler: Scheduler, spec: ChildSpec) -> Run:
+            run = Run.start(spec.plan, run_id=run_id, task=task, meta=meta)
+            run.breakpoints = breakpoints
+            shared = dict(spec.shared(task)) if spec.shared else {}
+            if continues is not None:
+                shared = await self._next_turn(spec, key, continues, task)
+            run.shared.update(cast("dict[str, JsonValue]", shared))
+            await scheduler.drive(spec.plan, run)
+            return run
+
         begun = asyncio.Event()
-        forget = self.bus.on("run_started", lambda evt: begun.set() if evt.run_id == run.run_id else None)
-        task = self._drive(_Live(scheduler, spec.plan), run.run_id, lambda: scheduler.drive(spec.plan, run))
+        forget = self.bus.on("run_started", lambda evt: begun.set() if evt.run_id == run_id else None)
+        live = self._drive(run_id, scenario, lang, begin)
         waiting = asyncio.ensure_future(begun.wait())
-        await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(
+            {cast("asyncio.Task[None]", live.task), waiting}, return_when=asyncio.FIRST_COMPLETED
+        )
         waiting.cancel()
         forget()
-        if begun.is_set() and not task.done():
-            await self._index(run)
-        return run.run_id
+        if not begun.is_set():
+            failure = live.error or Conflict(f"scenario {key!r} did not begin")
+            raise failure if isinstance(failure, SessionError) else Invalid(str(failure)) from failure
+        if run_id in self._live:
+            await self._index(await self._run(run_id))
+        return run_id
 
     async def _next_turn(self, spec: ChildSpec, key: str, before: str, task: str) -> dict[str, object]:
         """The state in which a turn begins: what was said before, and who holds the conversation."""
@@ -234,53 +248,91 @@ class Sessions:
             raise Conflict(f"scenario {key!r} is no conversation: start it again")
         return dict(spec.next_turn(task, run.shared))
 
-    def _build(self, scenario: Scenario, lang: str) -> ChildSpec:
+    def _made(self, scenario: Scenario, lang: str) -> Runnable | Staged:
         entry = self.catalog.get(scenario.key)
         env = ScenarioEnv.from_environ(
             lang, pace=self._pace, documents=self.store.documents, files=entry.path.parent / entry.path.stem
         )
-        return child_spec(scenario.build(lang, env))
+        return scenario.build(lang, env)
 
-    def _scheduler(self, spec: ChildSpec) -> Scheduler:
+    def _sketch(self, scenario: Scenario, lang: str) -> Plan:
+        """The plan of a scenario, with nothing set up to run it."""
+        made = self._made(scenario, lang)
+        return made.sketch() if isinstance(made, Staged) else child_spec(made).plan
+
+    def _scheduler(self, spec: ChildSpec | None = None) -> Scheduler:
         return Scheduler(
-            llm=spec.llm,
-            tools=spec.tools,
+            llm=spec.llm if spec else None,
+            tools=spec.tools if spec else None,
             bus=self.bus,
             eventlog=self.store.log,
             store=self.store.checkpoints,
-            max_waves=spec.max_waves or 64,
+            max_waves=(spec.max_waves if spec else None) or 64,
             clock=self._clock,
         )
 
-    async def _crew(self, run_id: str) -> _Live:
-        """What it takes to go on with a stored run: its scenario, built anew."""
-        live = self._live.get(run_id)
-        if live is not None:
-            return live
-        run = await self._run(run_id)
-        key = str(run.meta.get("scenario"))
-        spec = self._build(self.catalog.scenario(key), str(run.meta.get("lang", "en")))
-        return _Live(self._scheduler(spec), spec.plan)
+    async def _scenario_of(self, run_id: str) -> tuple[Scenario, str]:
+        """The scenario of a stored run, and the language it runs in."""
+        meta = (await self._run(run_id)).meta
+        return self.catalog.scenario(str(meta.get("scenario"))), str(meta.get("lang", "en"))
 
-    def _drive(self, live: _Live, run_id: str, work: Callable[[], Awaitable[object]]) -> asyncio.Task[None]:
-        self._live[run_id] = live
-        live.task = asyncio.create_task(self._driven(run_id, work), name=f"drive {run_id}")
+    def _drive(self, run_id: str, scenario: Scenario, lang: str, work: Work) -> _Live:
+        live = self._live[run_id] = _Live()
+        live.task = asyncio.create_task(
+            self._driven(live, run_id, scenario, lang, work), name=f"drive {run_id}"
+        )
         live.task.add_done_callback(lambda _: self._let_go(run_id))
-        return live.task
+        return live
+
+    async def _take_on(self, run_id: str) -> None:
+        """Go on with a stored run: its scenario is set up anew, and the log tells where it stands."""
+        scenario, lang = await self._scenario_of(run_id)
+        self._drive(run_id, scenario, lang, lambda scheduler, spec: scheduler.recover(spec.plan, run_id))
 
     def _let_go(self, run_id: str) -> None:
         self._live.pop(run_id, None)
         self._push(run_id, Told(live=("rest", {})))
 
-    async def _driven(self, run_id: str, work: Callable[[], Awaitable[object]]) -> None:
+    async def _driven(self, live: _Live, run_id: str, scenario: Scenario, lang: str, work: Work) -> None:
         """Drive a run to its rest, and bring what is known of it up to date before anyone sees it at rest."""
         try:
-            await work()
+            made = self._made(scenario, lang)
+            if isinstance(made, Staged):
+                await self._on_stage(live, run_id, made, work)
+            else:
+                await self._work(live, child_spec(made), work)
             await self._settle(run_id)
         except LogConflict:
             _log.warning("run %s is being driven by another process; this one lets go", run_id)
-        except Exception:  # noqa: BLE001 - a store or a log failed: a crash of this run alone
-            _log.exception("driving run %s stopped; it can be continued", run_id)
+        except Exception as error:  # noqa: BLE001 - a crash of this run alone
+            live.error = error
+            if not isinstance(error, SessionError | ValueError):
+                _log.exception("driving run %s stopped; it can be continued", run_id)
+
+    async def _work(self, live: _Live, spec: ChildSpec, work: Work) -> Run:
+        live.scheduler = self._scheduler(spec)
+        return await work(live.scheduler, spec)
+
+    async def _on_stage(self, live: _Live, run_id: str, made: Staged, work: Work) -> None:
+        """Drive a run inside what its scenario sets up around it; its log is told what that must remember."""
+        known = remembered(await self._stream(run_id, 0, None))
+        async with made.stage(known) as stage:
+
+            def changes(run: Run) -> JsonObject | None:
+                news = _news(known, stage.remembers()) if root_of(run.run_id) == run_id else {}
+                known.update(news)
+                return {"topic": STAGE, "data": news} if news else None
+
+            forget = self.bus.provider("wave", changes)
+            try:
+                run = await self._work(live, child_spec(stage.runnable), work)
+            finally:
+                forget()
+            if run.state.ended:
+                stage.ends()
+        news = _news(known, stage.remembers())
+        if news and not run.state.ended:
+            await self._scheduler().note(run_id, STAGE, news)
 
     async def _settle(self, run_id: str) -> None:
         run = await self._run(run_id)
@@ -331,8 +383,8 @@ class Sessions:
         self._timers.pop(run_id, None)
 
         async def expire() -> None:
-            live = await self._crew(run_id)
-            await self._drive(live, run_id, lambda: live.scheduler.expire(live.plan, run_id))
+            scenario, lang = await self._scenario_of(run_id)
+            self._drive(run_id, scenario, lang, lambda scheduler, spec: scheduler.expire(spec.plan, run_id))
 
         chore: asyncio.Task[object] = asyncio.create_task(expire())
         self._chores.add(chore)
@@ -362,7 +414,7 @@ class Sessions:
         """
         scenario = self.catalog.scenario(key)
         try:
-            return self._build(scenario, lang).plan
+            return self._sketch(scenario, lang)
         except Exception as error:
             raise Conflict(f"scenario {key!r} cannot be built: {type(error).__name__}: {error}") from error
 
@@ -374,7 +426,7 @@ class Sessions:
         key = meta.get("scenario") if isinstance(meta, dict) else None
         try:
             scenario = self.catalog.scenario(str(key))
-            return self._build(scenario, str(cast("JsonObject", meta).get("lang", "en"))).plan
+            return self._sketch(scenario, str(cast("JsonObject", meta).get("lang", "en")))
         except (NotFound, Conflict):
             return None
         except Exception:  # noqa: BLE001 - a user's build function may raise anything
@@ -610,9 +662,9 @@ class Sessions:
     async def _resume(
         self, run_id: str, values: Mapping[str, JsonValue], *, by: str = "", via: str = "", comment: str = ""
     ) -> None:
-        live = await self._crew(run_id)
+        plan = self._sketch(*await self._scenario_of(run_id))
         try:
-            await live.scheduler.answer(live.plan, run_id, dict(values), by=by, via=via, comment=comment)
+            await self._scheduler().answer(plan, run_id, dict(values), by=by, via=via, comment=comment)
         except AlreadyAnswered as error:
             raise _decided(next(iter(values)), error.decision) from error
         except NoSuchInterrupt as error:
@@ -626,7 +678,7 @@ class Sessions:
         record = await self.store.runs.get(run_id)
         if record is not None:
             await self.store.runs.put(replace(record, state=RunState.RUNNING, waiting=0))
-        self._drive(live, run_id, lambda: live.scheduler.recover(live.plan, run_id))
+        await self._take_on(run_id)
 
     async def _rest(self, run_id: str) -> None:
         """Wait until a run that is being driven comes to rest: an answer finds it parked then."""
@@ -646,7 +698,7 @@ class Sessions:
         """
         await self._run(run_id)
         live = self._live.get(run_id)
-        if live is None:
+        if live is None or live.scheduler is None:
             raise Conflict(f"run {run_id} is not going on: there is nothing to pause")
         try:
             live.scheduler.pause(run_id)
@@ -674,8 +726,7 @@ class Sessions:
         elif run.state is RunState.SUSPENDED:
             raise Conflict(f"run {run_id} waits for {', '.join(run.interrupts)}: decide that")
         else:
-            live = await self._crew(run_id)
-            self._drive(live, run_id, lambda: live.scheduler.recover(live.plan, run_id))
+            await self._take_on(run_id)
 
     async def cancel(self, run_id: str) -> None:
         """End a run in failure, reason "cancelled".
@@ -686,13 +737,7 @@ class Sessions:
         """
         run = await self._run(run_id)
         live = self._live.get(run_id)
-        scheduler = (
-            live.scheduler
-            if live
-            else Scheduler(
-                bus=self.bus, eventlog=self.store.log, store=self.store.checkpoints, clock=self._clock
-            )
-        )
+        scheduler = live.scheduler if live is not None and live.scheduler is not None else self._scheduler()
         try:
             await scheduler.cancel(run_id)
         except NotSuspended as error:
@@ -725,9 +770,10 @@ class Sessions:
         run = await self._run(run_id)
         if run.state.ended:
             raise Conflict(f"run {run_id} is {run.state}: breakpoints would never be met")
-        live = await self._crew(run_id)
+        live = self._live.get(run_id)
+        scheduler = live.scheduler if live is not None and live.scheduler is not None else self._scheduler()
         try:
-            await live.scheduler.set_breakpoints(run_id, breakpoints)
+            await scheduler.set_breakpoints(run_id, breakpoints)
         except ValueError as error:
             raise Invalid(str(error)) from error
 
@@ -755,12 +801,12 @@ class Sessions:
             raise NotFound(f"run {run_id} has no position {at}: choose one from 1 to {seen.at}")
         if given is not None:
             raise Invalid("a fork keeps its input: start the scenario again with another one")
-        live = await self._crew(run_id)
+        plan = self._sketch(*await self._scenario_of(run_id))
         fork_id = new_run_id()
         meta = {"forked_from": {"run_id": run_id, "at": at}}
         try:
-            run = await live.scheduler.fork(
-                live.plan, run_id, at=at, updates=updates, new_id=fork_id, meta=meta, drive=False
+            run = await self._scheduler().fork(
+                plan, run_id, at=at, updates=updates, new_id=fork_id, meta=meta, drive=False
             )
         except (NotJson, KeyError, TypeError) as error:
             raise Invalid(str(error.args[0])) from error
@@ -769,8 +815,7 @@ class Sessions:
         await self._index(run)
         self._schedule_expiry(run)
         if run.running:
-            fresh = await self._crew(fork_id)
-            self._drive(fresh, fork_id, lambda: fresh.scheduler.recover(fresh.plan, fork_id))
+            await self._take_on(fork_id)
         return fork_id
 
     async def export(self, run_id: str) -> list[JsonObject]:
@@ -864,6 +909,26 @@ def read_bundle(lines: Iterable[str]) -> list[Event]:
     if head is None or not events or head.get("events") != len(events):
         raise Invalid("the bundle is not whole: export the run again")
     return events
+
+
+STAGE = "stage"
+"""Topic of the notes in which a run's log keeps what its scenario's stage must remember."""
+
+
+def remembered(events: Iterable[Event]) -> JsonObject:
+    """What the stage of a run must remember, folded from the notes in its log."""
+    known: JsonObject = {}
+    for event in events:
+        if event.kind == "note" and event.data.get("topic") == STAGE:
+            known.update(dict_in(event.data, "data"))
+    return known
+
+
+def _news(known: JsonObject, now: JsonObject) -> JsonObject:
+    return {key: value for key, value in now.items() if known.get(key, _NOTHING) != value}
+
+
+_NOTHING = object()
 
 
 def check_input(scenario: Scenario, value: JsonValue) -> None:
