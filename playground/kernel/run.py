@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from playground.kernel.command import END
 from playground.kernel.eventlog import FORMAT, Event, LogError, check_run_id
@@ -27,19 +27,17 @@ from playground.kernel.values import (
     FrozenList,
     JsonObject,
     JsonValue,
-    dict_in,
-    dicts_in,
     frozen_object,
-    int_in,
-    list_in,
     text_in,
-    texts_in,
 )
 
 if TYPE_CHECKING:
     from playground.kernel.graph import Plan
 
 NO_LIMIT = 1 << 40
+
+Data: TypeAlias = Mapping[str, Any]
+"""What an event holds: its shape goes by its kind, and `apply` reports data of another shape."""
 
 BREAKPOINT = "@breakpoint"
 """Path of the interrupt with which a whole run pauses; no node key gives this path."""
@@ -101,19 +99,12 @@ class Interrupt:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, JsonValue], node_id: str | None = None) -> Interrupt:
+    def from_json(cls, data: Data, node_id: str | None = None) -> Interrupt:
         """The interrupt that an event or a snapshot holds, for the run in which `node_id` waits."""
-        expires_at = data.get("expires_at")
-        return cls(
-            kind=text_in(data, "kind"),
-            payload=data.get("payload"),
-            question=text_in(data, "question"),
-            node_id=text_in(data, "node") if node_id is None else node_id,
-            id=text_in(data, "id"),
-            schema=dict_in(data, "schema") if data.get("schema") is not None else None,
-            expires_at=expires_at if isinstance(expires_at, int | float) else None,
-            default=data.get("default"),
-        )
+        told = {
+            key: data[key] for key in ("kind", "payload", "question", "id", "schema", "expires_at", "default")
+        }
+        return cls(**told, node_id=data["node"] if node_id is None else node_id)
 
 
 @dataclass(slots=True)
@@ -153,27 +144,14 @@ class Activation:
 
     def to_json(self) -> JsonObject:
         """The activation as it stands in a snapshot."""
-        return {
-            "input": self.input,
-            "failures": self.failures,
-            "calls": FrozenDict(self.calls),
-            "asks": FrozenDict(self.asks),
-            "answers": FrozenDict(self.answers),
-            "answer": self.answer,
-        }
+        kept = {name: FrozenDict(getattr(self, name)) for name in ("calls", "asks", "answers")}
+        return {"input": self.input, "failures": self.failures, "answer": self.answer, **kept}
 
     @classmethod
-    def from_json(cls, data: JsonObject) -> Activation:
+    def from_json(cls, data: Data) -> Activation:
         """The activation that a snapshot holds."""
-        calls, asks = dict_in(data, "calls"), dict_in(data, "asks")
-        return cls(
-            input=data["input"],
-            failures=int_in(data, "failures"),
-            calls={key: dict_in(calls, key) for key in calls},
-            asks={key: text_in(asks, key) for key in asks},
-            answers=dict(dict_in(data, "answers")),
-            answer=text_in(data, "answer"),
-        )
+        kept = {name: dict(data[name]) for name in ("calls", "asks", "answers")}
+        return cls(input=data["input"], failures=data["failures"], answer=data["answer"], **kept)
 
 
 @dataclass(slots=True)
@@ -191,25 +169,13 @@ class Wave:
 
     def to_json(self) -> JsonObject:
         """The wave as it stands in a snapshot."""
-        return {
-            "number": self.number,
-            "queued": FrozenList(sorted(self.queued)),
-            "returned": FrozenDict(self.returned),
-            "parked": self.parked,
-            "committed": self.committed,
-        }
+        plain: JsonObject = {"number": self.number, "parked": self.parked, "committed": self.committed}
+        return {**plain, "queued": FrozenList(sorted(self.queued)), "returned": FrozenDict(self.returned)}
 
     @classmethod
-    def from_json(cls, data: JsonObject) -> Wave:
+    def from_json(cls, data: Data) -> Wave:
         """The wave that a snapshot holds."""
-        returned = dict_in(data, "returned")
-        return cls(
-            number=int_in(data, "number"),
-            queued=set(texts_in(data, "queued")),
-            returned={key: dict_in(returned, key) for key in returned},
-            parked=data["parked"] is True,
-            committed=int_in(data, "committed"),
-        )
+        return cls(**{**data, "queued": set(data["queued"]), "returned": dict(data["returned"])})
 
 
 class Run:
@@ -500,35 +466,27 @@ class Run:
         return run
 
     @classmethod
-    def _restored(cls, plan: Plan, snap: JsonObject) -> Run:
-        run = cls(plan, text_in(snap, "run_id"))
+    def _restored(cls, plan: Plan, snap: Data) -> Run:
+        run = cls(plan, snap["run_id"])
         for name in _PLAIN:
             setattr(run, name, snap[name])
         for name in _DICTS:
-            setattr(run, name, dict(dict_in(snap, name)))
+            setattr(run, name, dict(snap[name]))
         for name in _LISTS:
-            setattr(run, name, list(list_in(snap, name)))
-        run.state = RunState(text_in(snap, "state"))
-        for key, value in dict_in(snap, "shared").items():
+            setattr(run, name, list(snap[name]))
+        run.state = RunState(snap["state"])
+        for key, value in snap["shared"].items():
             run.set_channel(key, value)
-        states = dict_in(snap, "node_states")
-        for key in states:
-            status, output, attempts, activation, why = list_in(states, key)
-            counts = {"attempts": attempts, "activation": activation}
-            run.node_states[key] = NodeState(
-                NodeStatus(str(status)), output, int_in(counts, "attempts"), int_in(counts, "activation"), why
-            )
-        for key in dict_in(snap, "instances"):
-            run.instances[key] = texts_in(dict_in(snap, "instances"), key)
-            for place, instance in enumerate(run.instances[key]):
-                run.node_states[instance].place = place
-        for key, reason in dict_in(snap, "activated").items():
-            run.activated[key] = Reason.from_json(reason)
-        for key in dict_in(snap, "activations"):
-            run.activations[key] = Activation.from_json(dict_in(dict_in(snap, "activations"), key))
-        run.wave = Wave.from_json(dict_in(snap, "wave"))
-        for interrupt in dicts_in(snap, "interrupts"):
-            run.interrupts[text_in(interrupt, "id")] = Interrupt.from_json(interrupt)
+        for key, (status, *rest) in snap["node_states"].items():
+            run.node_states[key] = NodeState(NodeStatus(status), *rest)
+        for template, keys in snap["instances"].items():
+            run.instances[template] = list(keys)
+            for place, key in enumerate(keys):
+                run.node_states[key].place = place
+        run.activated = {key: Reason.from_json(reason) for key, reason in snap["activated"].items()}
+        run.activations = {key: Activation.from_json(found) for key, found in snap["activations"].items()}
+        run.wave = Wave.from_json(snap["wave"])
+        run.interrupts = {asked["id"]: Interrupt.from_json(asked) for asked in snap["interrupts"]}
         return run
 
     def check_fits(self) -> None:
@@ -592,9 +550,6 @@ _PLAIN = (
 )
 _DICTS = ("instance_inputs", "senders", "deliveries", "decisions", "parks", "metrics")
 _LISTS = ("children", "breakpoints")
-
-Data = Mapping[str, Any]
-"""What an event holds: its shape goes by its kind, and `apply` reports data of another shape."""
 
 
 def _run_started(run: Run, data: Data) -> None:
