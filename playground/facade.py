@@ -16,6 +16,7 @@ from playground.kernel import (
     Message,
     Node,
     NodeContext,
+    NodeStatus,
     Outcome,
     Plan,
     Reset,
@@ -46,6 +47,7 @@ from playground.runtime.plan_first import build_plan_execute
 from playground.runtime.react import build_react_plan, conversation, start_react_run
 from playground.runtime.result import AgentResult, RunResult
 from playground.runtime.scenario import Predict, Runnable, Scenario, ScenarioEnv, Step, Text
+from playground.runtime.skills import Skill, SkillRegistry
 from playground.runtime.team import Team
 from playground.runtime.tools import ToolRegistry, ToolSpec
 from playground.runtime.workflow import Workflow, WorkflowResult, go, send, wait_human
@@ -86,6 +88,7 @@ __all__ = [
     "ModelLayer",
     "Node",
     "NodeContext",
+    "NodeStatus",
     "Outcome",
     "Plan",
     "Predict",
@@ -100,6 +103,8 @@ __all__ = [
     "Scheduler",
     "ScriptedLlm",
     "Send",
+    "Skill",
+    "SkillRegistry",
     "StdioMCPClient",
     "Step",
     "StoredMemory",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from functools import cache
 from pathlib import Path
 
-from playground import Interrupt, Run, RunState, Scenario, ScenarioEnv, Scheduler
-from playground.kernel import Event, InMemoryEventLog
+from playground import ChildSpec, Interrupt, Run, RunState, Scenario, ScenarioEnv, Scheduler
+from playground.backends import Documents, open_store
+from playground.kernel import CheckpointStore, Event, EventLog, InMemoryEventLog, InMemoryStore
 from playground.kernel.body import task_text
 from playground.kernel.scheduler import child_spec
 from playground.runtime.scenario import start_run
@@ -65,17 +67,29 @@ class StoppingLog(InMemoryEventLog):
 
 
 class Stage:
-    """One scenario, one log, and as many engines as it takes.
+    """One scenario, one store, and as many engines as it takes.
 
     Args:
+        url: a store on disk, opened anew for each engine; by default a log that outlives them.
+        pace: seconds between two pieces of a scripted text.
         stop_after: the first engine is gone after so many batches; the next goes on from the log.
     """
 
-    def __init__(self, key: str, lang: str = "en", *, stop_after: int | None = None) -> None:
+    def __init__(
+        self,
+        key: str,
+        lang: str = "en",
+        *,
+        url: str | None = None,
+        pace: float = 0.0,
+        stop_after: int | None = None,
+    ) -> None:
         self.scenario = load(key)
         self.lang = lang
         self.log = StoppingLog(stop_after)
-        self.env = ScenarioEnv(lang, files=FOLDER / key)
+        self._url = url
+        self._pace = pace
+        self._kept = open_store("memory:")
 
     async def play(self, say: Answer) -> Run:
         """Play to the end, saying `say` to each question.
@@ -84,25 +98,41 @@ class Stage:
         """
         run: Run | None = None
         while run is None or not run.state.ended:
-            spec = child_spec(self.scenario.build(self.lang, self.env))
-            engine = Scheduler(
-                llm=spec.llm, tools=spec.tools, eventlog=self.log, max_waves=spec.max_waves or 64
-            )
-            try:
-                run = await engine.load(spec.plan, "run")
-                if run is None:
-                    given = self.scenario.default_input[self.lang]
-                    run = start_run(spec, task_text(given), run_id="run")
-                    await engine.drive(spec.plan, run)
-                elif run.state is RunState.SUSPENDED:
-                    answers = {asked.id: say(asked) for asked in run.interrupts.values()}
-                    run = await engine.resume(spec.plan, "run", answers)
-                else:
-                    run = await engine.recover(spec.plan, "run")
-            except Stopped:
-                run = None
+            async with self._parts() as (log, checkpoints, documents):
+                env = ScenarioEnv(pace=self._pace, documents=documents, files=FOLDER / self.scenario.key)
+                spec = child_spec(self.scenario.build(self.lang, env))
+                engine = Scheduler(
+                    llm=spec.llm,
+                    tools=spec.tools,
+                    eventlog=log,
+                    store=checkpoints,
+                    max_waves=spec.max_waves or 64,
+                )
+                with suppress(Stopped):
+                    run = await self._stretch(engine, spec, say)
         return run
+
+    async def _stretch(self, engine: Scheduler, spec: ChildSpec, say: Answer) -> Run:
+        """Start, answer or recover: whatever gets the run to its next rest."""
+        run = await engine.load(spec.plan, "run")
+        if run is None:
+            run = start_run(spec, task_text(self.scenario.default_input[self.lang]), run_id="run")
+            await engine.drive(spec.plan, run)
+            return run
+        if run.state is RunState.SUSPENDED:
+            answers = {asked.id: say(asked) for asked in run.interrupts.values()}
+            return await engine.resume(spec.plan, "run", answers)
+        return await engine.recover(spec.plan, "run")
+
+    @asynccontextmanager
+    async def _parts(self) -> AsyncIterator[tuple[EventLog, CheckpointStore, Documents]]:
+        if self._url is None:
+            yield self.log, InMemoryStore(), self._kept.documents
+        else:
+            async with open_store(self._url) as store:
+                yield store.log, store.checkpoints, store.documents
 
     async def events(self) -> list[Event]:
         """All that happened, children included."""
-        return await self.log.stream("run")
+        async with self._parts() as (log, _, _):
+            return await log.stream("run")
