@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Generic, Self, TypeVar
+from typing import Generic, Self
 
 import pytest
 from layer_probes import (
@@ -19,6 +19,7 @@ from layer_probes import (
     Stage,
 )
 from pydantic import ValidationError
+from typing_extensions import TypeVar
 
 from playground.agenton.compositor import (
     Compositor,
@@ -62,6 +63,22 @@ def test_a_schema_that_a_generic_base_leaves_open_is_filled_by_its_subclass() ->
     assert OpenLayer.config_type is EmptyLayerConfig
     assert FilledLayer.config_type is GreetingConfig
     assert FilledLayer.runtime_state_type is GreetingState
+
+
+DefaultT = TypeVar("DefaultT", bound=LayerConfig, default=GreetingConfig)
+ItemT = TypeVar("ItemT")
+
+
+class DefaultedLayer(PlainLayer[NoLayerDeps, DefaultT], Generic[ItemT, DefaultT]):
+    """Its config is a GreetingConfig unless a subclass says otherwise."""
+
+
+class DefaultedHeir(DefaultedLayer[int]):
+    """Says nothing of its config."""
+
+
+def test_a_type_parameter_left_out_by_a_subclass_has_its_default() -> None:
+    assert DefaultedHeir.config_type is GreetingConfig
 
 
 class ExplicitLayer(PlainLayer[NoLayerDeps, GreetingConfig]):
