@@ -32,11 +32,13 @@ class Told:
         event: the event; None for what is only live.
         live: name and data of what is only live.
         frames: what was made of it, by whoever renders it, under a key of theirs.
+        stored: it was read from the log for one viewer, and not heard live by all.
     """
 
     event: Event | None = None
     live: tuple[str, Mapping[str, object]] | None = None
     frames: dict[str, bytes] = field(default_factory=dict)
+    stored: bool = False
 
 
 def ends_run(event: Event) -> bool:

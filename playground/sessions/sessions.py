@@ -418,8 +418,8 @@ class Sessions:
         except Exception as error:
             raise Conflict(f"scenario {key!r} cannot be built: {type(error).__name__}: {error}") from error
 
-    def _plan_of(self, events: Sequence[Event], run_id: str) -> Plan | None:
-        """The scenario's plan for a root run; a child run's is known only while its parent's body runs."""
+    def plan_of(self, events: Sequence[Event], run_id: str) -> Plan | None:
+        """The plan that a tree was run with, for its root; None for a child run, or where the scenario is gone."""
         if run_id != root_of(run_id):
             return None
         meta = events[0].data.get("meta")
@@ -440,7 +440,7 @@ class Sessions:
             NotFound: no such run.
         """
         events = await self._events(run_id)
-        return portrait(self._plan_of(events, run_id), events, run_id, at)
+        return portrait(self.plan_of(events, run_id), events, run_id, at)
 
     async def describe(self, run_id: str) -> JsonObject:
         """The run as the API tells it.
@@ -449,7 +449,7 @@ class Sessions:
             NotFound: no such run.
         """
         events = await self._events(run_id)
-        seen = portrait(self._plan_of(events, run_id), events, run_id)
+        seen = portrait(self.plan_of(events, run_id), events, run_id)
         run = seen.run
         forked = run.meta.get("forked_from")
         return {
@@ -555,7 +555,7 @@ class Sessions:
                 number = feed.next
                 while events := await self.store.log.stream(root, position, CATCH_UP):
                     position = events[-1].pos
-                    yield [Told(event) for event in events]
+                    yield [Told(event, stored=True) for event in events]
                     await asyncio.sleep(0)
                 behind = False
             await feed.wait(number)
