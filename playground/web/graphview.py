@@ -40,7 +40,7 @@ class NodeShape(TypedDict):
     terminal: NotRequired[bool]
     entry: NotRequired[bool]
     join: NotRequired[str]
-    label: NotRequired[str]
+    label: NotRequired[str | None]
     kind: NotRequired[str]
 
 
@@ -50,7 +50,7 @@ class EdgeShape(TypedDict):
     source: str
     target: str
     conditional: NotRequired[bool]
-    label: NotRequired[str]
+    label: NotRequired[str | None]
 
 
 class ChannelShape(TypedDict):
@@ -463,7 +463,7 @@ def _edge_shapes(topology: Topology | None, chapter: _Chapter, shapes: Sequence[
     edges: _Edges = {}
     for edge in topology["edges"] if topology else ():
         pair = (edge["source"], edge["target"])
-        edges.setdefault(pair, ("edge", edge.get("conditional", False), edge.get("label", "")))
+        edges.setdefault(pair, ("edge", edge.get("conditional", False), edge.get("label") or ""))
     if topology is None:
         edges.update({pair: ("edge", False, "") for pair in chapter.flows})
     reach = _reach([*edges, *chapter.moves])
