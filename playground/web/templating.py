@@ -91,6 +91,7 @@ HTMX = json.dumps(
         "noSwap": [204, 304, "4xx", "5xx"],
         "history": False,
         "includeIndicatorCSS": False,
+        "sse": {"reconnectMaxDelay": 5000},
     }
 )
 """What htmx is told: only our extensions, and that no error page is ever swapped into a region."""

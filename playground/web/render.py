@@ -1,0 +1,110 @@
+"""Parts of the run page as they travel, each made of the partial that painted it first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+
+from playground.web.i18n import Language
+from playground.web.story import Region
+from playground.web.templating import environment, one_line, partial, region
+from playground.web.viewmodels import EventRow, ParkedStep, RunView, TokenStream
+
+REGIONS: tuple[Region, ...] = ("status", "cards", "end", "graph", "grid")
+
+
+def row(event: EventRow, lang: Language) -> str:
+    """One row of the timeline, as one line."""
+    template = environment(lang).get_template("partials/event.html")
+    return one_line(template.render(event=event))
+
+
+def rows(rendered: str) -> str:
+    """Rows on their way to the timeline; a row that is there already is replaced."""
+    return partial("#timeline", rendered, "upsert")
+
+
+def regions(names: Iterable[Region], run: RunView, lang: Language) -> str:
+    """Regions of the page, painted anew; the cards of open questions go one by one, by `card`."""
+    return "".join(_PAINT[name](run, lang) for name in names if name in _PAINT)
+
+
+def _status(run: RunView, lang: Language) -> str:
+    return partial("#status", region("status", lang, run=run)) + partial(
+        "#controls", region("controls", lang, run=run)
+    )
+
+
+def _end(run: RunView, lang: Language) -> str:
+    return partial("#failure", region("failure", lang, run=run)) + partial(
+        "#output", region("output", lang, run=run)
+    )
+
+
+def _graph(run: RunView, lang: Language) -> str:
+    return partial("#graph", region("graph", lang, graph=run.graph, live=True))
+
+
+def _grid(run: RunView, lang: Language) -> str:
+    return partial("#grid", region("grid", lang, grid=run.grid))
+
+
+_PAINT: Mapping[Region, Callable[[RunView, Language], str]] = {
+    "status": _status,
+    "end": _end,
+    "graph": _graph,
+    "grid": _grid,
+}
+
+
+def card(step: ParkedStep, lang: Language) -> str:
+    """The card of a question: a new one joins the others, one that was decided says so in its place."""
+    html = region("step", lang, step=step)
+    if step.decision is None:
+        return partial("#parked", html, "upsert")
+    return partial(_by("data-step", step.id), html)
+
+
+def gone(interrupt_id: str) -> str:
+    """The card of a question leaves the page."""
+    return partial(_by("data-step", interrupt_id), "", "delete")
+
+
+def stream_begun(stream: TokenStream, lang: Language) -> str:
+    """A place for what a model is about to say."""
+    return partial("#tokens", region("stream", lang, stream=stream), "beforeend")
+
+
+def stream_ended(stream: TokenStream, lang: Language) -> str:
+    """What a model has said, whole."""
+    return partial(_by("data-stream", stream.call_id), region("stream", lang, stream=stream))
+
+
+def moment(run: RunView, lang: Language) -> str:
+    """The inspector at the moment of the run; the lesson is about what is known by now."""
+    live = run.moment.at == run.moment.last
+    return "".join(
+        partial(f"#inspect-{tab}", region(f"inspect_{tab}", lang, run=run), "innerHTML")
+        for tab in ("event", "state", "why", "source", *(("lesson",) if live else ()))
+    )
+
+
+def earlier(run: RunView, lang: Language) -> str:
+    """Older rows of the timeline, and the button that asks for those before them."""
+    shown = "".join(row(event, lang) for event in run.events)
+    return rows(shown) + partial("#earlier", region("earlier", lang, run=run))
+
+
+def without_run(run_id: str) -> str:
+    """The row of a run leaves the list."""
+    return partial(_by("id", f"run-{run_id}"), "", "delete")
+
+
+def notice(text: str, lang: Language) -> str:
+    """A sentence over the page that asked."""
+    return partial("#notice", region("notice", lang, notice=text))
+
+
+def _by(attribute: str, value: str) -> str:
+    """A CSS selector of the element with an attribute of that value."""
+    return f"[{attribute}={json.dumps(value, ensure_ascii=False)}]"

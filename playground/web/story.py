@@ -1,0 +1,246 @@
+"""A run as its page tells it: read from the log once, event by event, for all who watch.
+
+A page, a stream and a second tab must show the same.  So what a row, a card or
+a badge needs to know of the events before it is gathered here, in one pass
+that goes forward only, and every viewer of the run shares the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, cast, get_args
+
+from playground.kernel import Event, LogError, Plan, Run
+from playground.kernel.run import escape_key, split_park
+from playground.kernel.scheduler import child_spec
+from playground.kernel.values import JsonObject, int_in, text_in
+from playground.sessions import Sessions, portrait, stored_plan
+from playground.web.graphview import Topology, reshapes
+from playground.web.timeline import Timeline
+from playground.web.viewmodels import Decision, EventRow, TokenStream
+
+STRETCH = 500
+"""How many events are read from the log at a time."""
+
+MOST_STREAMS = 40
+"""How many model calls the page shows, the latest ones."""
+
+Region = Literal["status", "cards", "end", "graph", "grid"]
+"""A part of the run page that an event can make stale."""
+
+CARDS = frozenset({"interrupted", "resumed", "interrupt_cancelled"})
+"""The kinds of events that ask a question, answer it or withdraw it."""
+
+_STATUS = {"run_started", "run_suspended", "resumed", "run_completed", "run_failed", "model_returned"}
+_END = {"run_completed", "run_failed"}
+_GRID = {
+    "node_started",
+    "node_completed",
+    "node_retry",
+    "node_failed",
+    "node_cancelled",
+    "node_parked",
+    "interrupted",
+    "delegated",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A question as the log tells it: which node of which run asks, since when, inside which tool."""
+
+    id: str
+    run_id: str
+    node: str
+    since: float
+    tool: str
+    starts: int
+
+
+class Story:
+    """One tree of runs, told up to `pos`.
+
+    Attributes:
+        root: id of the root run.
+        events, rows: all events so far, and their rows in the timeline, by position from 1.
+        run: the root run, folded up to `pos`.
+        plan: the plan it is folded with; `foreign` when that is drawn from the log.
+        children: topologies of plans inside the plan, by the name they are called with.
+        asks, decisions: the questions of the whole tree, and how they were decided, by interrupt id.
+        calls: what models said, by call id, in the order of the calls.
+        speaking: the call id of the model call that is open in a node of a run.
+        stale: parts of a page painted before that show no longer what is; whoever paints them clears it.
+        changed: the questions asked or decided since then.
+    """
+
+    def __init__(self, root: str, plan: Plan | None) -> None:
+        self.root = root
+        self.pos = 0
+        self.events: list[Event] = []
+        self.rows: list[EventRow] = []
+        self.foreign = plan is None
+        self.plan = plan or Plan(open_channels=True)
+        self.run = Run(self.plan, root)
+        self.children = child_topologies(plan) if plan is not None else {}
+        self.asks: dict[str, Ask] = {}
+        self.decisions: dict[str, Decision] = {}
+        self.calls: dict[str, TokenStream] = {}
+        self.speaking: dict[tuple[str, str], str] = {}
+        self.stale: set[Region] = set()
+        self.changed: dict[str, None] = {}
+        self.failed: Event | None = None
+        self.nodes = self.tokens = self.model_calls = self.tool_calls = 0
+        self._starts: dict[tuple[str, str, int], int] = {}
+        self._latest: dict[tuple[str, str], int] = {}
+        self._timeline = Timeline()
+
+    @property
+    def meta(self) -> JsonObject:
+        """What whoever started the run wrote into its first event."""
+        return self.run.meta
+
+    async def reach(self, sessions: Sessions, pos: int | None = None) -> None:
+        """Read on from the log, up to `pos` or to its present end."""
+        while pos is None or self.pos < pos:
+            limit = STRETCH if pos is None else min(STRETCH, pos - self.pos)
+            events = await sessions.store.log.stream(self.root, self.pos, limit)
+            if not events:
+                return
+            self.take(events)
+
+    def take(self, events: Iterable[Event]) -> None:
+        """Go on with the events that follow; those told already are left out."""
+        fresh = [event for event in events if event.pos > self.pos]
+        if not fresh:
+            return
+        self.pos = fresh[-1].pos
+        self.events += fresh
+        self._fold(fresh)
+        for row in self._timeline.add(fresh):
+            self.rows.append(row)
+            self._note(row)
+            self.stale |= regions(row)
+            if row.kind in CARDS:
+                self.changed[text_in(row.data, "id")] = None
+
+    def row(self, pos: int) -> EventRow | None:
+        """The row at a position, if there is one."""
+        index = pos - self.rows[0].id if self.rows else -1
+        return self.rows[index] if 0 <= index < len(self.rows) else None
+
+    def _fold(self, fresh: Sequence[Event]) -> None:
+        """Apply the events of the root run; where the plan does not fit them, the log draws one that does."""
+        try:
+            for event in fresh:
+                if event.run_id == self.root:
+                    self.run.apply(event)
+        except LogError:
+            self.foreign = True
+            self.plan = stored_plan(self.events, self.root)
+            self.run = portrait(None, self.events, self.root).run
+
+    def _note(self, row: EventRow) -> None:
+        data, place = row.data, (row.run_id, row.node)
+        match row.kind:
+            case "node_started":
+                self.nodes += 1
+                activation = int_in(data, "activation") if "activation" in data else 0
+                self._latest[place] = activation
+                key = (*place, activation)
+                self._starts[key] = self._starts.get(key, 0) + 1
+            case "interrupted":
+                self._asked(row)
+            case "resumed" | "interrupt_cancelled":
+                self.decisions[text_in(data, "id")] = _decision(row)
+            case "model_called":
+                self.model_calls += 1
+                call_id = text_in(data, "call_id")
+                self.speaking[place] = call_id
+                self.calls[call_id] = TokenStream(call_id, row.node, row.owner, done=False)
+                if len(self.calls) > MOST_STREAMS:
+                    del self.calls[next(iter(self.calls))]
+            case "model_returned":
+                self._said(row)
+            case "tool_called":
+                self.tool_calls += 1
+            case "run_failed" if row.run_id == self.root:
+                self.failed = self.events[row.id - self.events[0].pos]
+
+    def _asked(self, row: EventRow) -> None:
+        path = split_park(text_in(row.data, "id"))[0]
+        last = path.rpartition("/")[2]
+        place = (row.run_id, row.node)
+        self.asks[text_in(row.data, "id")] = Ask(
+            id=text_in(row.data, "id"),
+            run_id=row.run_id,
+            node=row.node,
+            since=row.ts,
+            tool=last if row.node and last != escape_key(row.node) else "",
+            starts=self._starts.get((*place, self._latest.get(place, 0)), 0),
+        )
+
+    def _said(self, row: EventRow) -> None:
+        call_id = text_in(row.data, "call_id")
+        tokens = row.data.get("tokens")
+        self.tokens += tokens if isinstance(tokens, int) else 0
+        self.speaking.pop((row.run_id, row.node), None)
+        known = self.calls.get(call_id)
+        if known is not None:
+            self.calls[call_id] = replace(
+                known,
+                text=str(row.data.get("text") or row.data.get("error") or ""),
+                reasoning=str(row.data.get("reasoning") or ""),
+                tokens=tokens if isinstance(tokens, int) else 0,
+                done=True,
+            )
+
+
+def regions(row: EventRow) -> set[Region]:
+    """The parts of the page that an event makes stale; the timeline itself is not among them."""
+    root = row.depth == 0
+    stale: set[Region] = {"status"} if row.opens else set()
+    if row.kind in _STATUS and (root or row.kind == "model_returned"):
+        stale.add("status")
+    if row.kind in CARDS:
+        stale |= {"cards", "status"}
+    if row.kind in _END and root:
+        stale |= {"end", "cards"}
+    if row.kind in _GRID or row.kind in _END:
+        stale.add("grid")
+    if reshapes(row) or (row.kind == "node_started" and "#" in row.node):
+        stale.add("graph")
+    return stale
+
+
+def child_topologies(plan: Plan) -> dict[str, Topology]:
+    """The drawings of the plans inside a plan's nodes, by the name that a call gives them."""
+    found: dict[str, Topology] = {}
+    waiting = [plan]
+    while waiting:
+        for node in waiting.pop().nodes.values():
+            spec = getattr(node.body, "spec", None)
+            if spec is None:
+                continue
+            made = child_spec(spec)
+            if made.name not in found:
+                found[made.name] = cast("Topology", made.plan.topology())
+                waiting.append(made.plan)
+    return found
+
+
+_Outcome = Literal["approved", "rejected", "answered", "expired", "cancelled"]
+
+
+def _decision(row: EventRow) -> Decision:
+    data = row.data
+    outcome = "cancelled" if row.kind == "interrupt_cancelled" else str(data.get("outcome"))
+    known = outcome if outcome in get_args(_Outcome) else "answered"
+    at = data.get("at")
+    return Decision(
+        outcome=cast("_Outcome", known),
+        by=str(data.get("by") or ""),
+        at=at if isinstance(at, int | float) else row.ts,
+        via=str(data.get("via") or ""),
+        comment=str(data.get("comment") or ""),
+    )
