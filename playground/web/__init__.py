@@ -1,1 +1,1 @@
-"""The pages and the HTTP API over `playground.sessions`; no engine logic lives here."""
+"""The web: one Starlette app with pages, streams and a JSON API.  No engine logic here."""

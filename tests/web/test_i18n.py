@@ -46,7 +46,7 @@ def test_every_key_that_a_template_names_is_in_the_catalogue() -> None:
 
 def test_every_message_is_used_somewhere() -> None:
     text = sources()
-    groups = tuple(re.findall(r"""\(?f?"([a-z_.]+\.)" ?~|f"(why\.)""", text))
+    groups = tuple(re.findall(r"""\(?f?"([a-z_.]+\.)" ?~|f"([a-z_.]+\.)\{""", text))
     built = tuple(part for pair in groups for part in pair if part)
     unused = [key for key in catalogue("en") if f'"{key}"' not in text and not key.startswith(built)]
 

@@ -1,0 +1,378 @@
+"""The pages: what a browser asks for, with or without JavaScript.
+
+URLs are nouns.  A POST answers htmx with the parts of the page that it changed,
+and anyone else with a redirect to the page itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from playground.kernel import Interrupt, JsonValue, RunState, root_of
+from playground.kernel.values import thaw
+from playground.sessions import Answer, Conflict, Invalid, NotFound, Options, Sessions
+from playground.web import bodies, forms, gallery, paths, render, runviews, templating, views
+from playground.web.desk import desk_of, sessions_of
+from playground.web.i18n import Language, Translator
+from playground.web.language import language_of, switch
+from playground.web.live import PageTeller
+from playground.web.story import Story
+from playground.web.stream import place_of
+from playground.web.viewmodels import RunView
+
+VIA = "web"
+"""What the log names as the way by which a decision came in."""
+
+MOST_WAITING = 50
+"""The most runs whose open questions are shown together."""
+
+RECENT = 200
+"""How many of the newest runs are searched for a sample, for turns of a conversation and for branches."""
+
+
+def html(text: str, status: int = 200) -> Response:
+    """A page, which a browser asks for again whenever it is shown again."""
+    return Response(text, status, {"cache-control": "no-cache"}, media_type="text/html")
+
+
+def _page(
+    endpoint: Callable[[Request], Awaitable[Response]],
+) -> Callable[[Request], Awaitable[Response]]:
+    """A page that can be asked for in another language."""
+
+    async def in_language(request: Request) -> Response:
+        return switch(request) or await endpoint(request)
+
+    return in_language
+
+
+# Scenarios
+
+
+@_page
+async def picker(request: Request) -> Response:
+    """`GET /?q=`"""
+    sessions, lang = sessions_of(request), language_of(request)
+    records, _ = await sessions.find(limit=RECENT)
+    found = views.picker(sessions.catalog.entries(), request.query_params.get("q", "")[:200], lang, records)
+    done = next((record for record in records if record.state is RunState.COMPLETED), None)
+    sample = views.run_row(done, sessions, lang) if done else None
+    return html(templating.page("picker", lang, picker=replace(found, sample=sample)))
+
+
+@_page
+async def scenario(request: Request) -> Response:
+    """`GET /scenarios/{key}`"""
+    return await _scenario(request, request.path_params["key"])
+
+
+async def _scenario(
+    request: Request, key: str, form: forms.Form | None = None, status: int = 200
+) -> Response:
+    sessions, lang = sessions_of(request), language_of(request)
+    entry = sessions.catalog.get(key)
+    records, _ = await sessions.find(scenario=key, limit=10)
+    rows = [views.run_row(record, sessions, lang) for record in records]
+    found = views.scenario_view(sessions, entry, lang, rows, form)
+    return html(templating.page("scenario", lang, scenario=found), status)
+
+
+# Runs
+
+
+@_page
+async def runs(request: Request) -> Response:
+    """`GET /runs?state=&scenario=&q=&cursor=`"""
+    sessions, lang = sessions_of(request), language_of(request)
+    asked = {name: request.query_params.get(name, "")[:200] for name in ("state", "scenario", "q", "cursor")}
+    found = await views.run_list(
+        sessions, lang, state=asked["state"], scenario=asked["scenario"], q=asked["q"], cursor=asked["cursor"]
+    )
+    return html(templating.page("runs", lang, list=found))
+
+
+async def start(request: Request) -> Response:
+    """`POST /runs`: start a scenario, or with `again` what a run was started with."""
+    posted = await bodies.form(request)
+    sessions, lang = sessions_of(request), language_of(request)
+    options = Options(step="step" in posted)
+    if posted.get("again"):
+        seen = await sessions.portrait(root_of(posted["again"]))
+        key, given = str(seen.run.meta.get("scenario")), thaw(seen.run.meta.get("input"))
+        run_id = await sessions.start(key, given, lang=str(seen.run.meta.get("lang", lang)), options=options)
+        return _see(paths.run(run_id))
+    key = posted.get("scenario", "")
+    found = sessions.catalog.scenario(key)
+    schema = found.input_schema or {}
+    try:
+        given = forms.read_form(schema, posted, prefix=views.INPUT)
+        run_id = await sessions.start(key, given, lang=lang, options=options)
+    except forms.FormError as error:
+        form = views.input_form(found, lang, posted, error.problems)
+        return await _scenario(request, key, form, 422)
+    except Invalid as error:
+        form = views.input_form(found, lang, posted, _at_fields(error, views.INPUT, found.input_schema))
+        return await _scenario(request, key, form, 422)
+    return _see(paths.run(run_id))
+
+
+@_page
+async def run(request: Request) -> Response:
+    """`GET /runs/{run_id}?at=`"""
+    run_id = request.path_params["run_id"]
+    root = root_of(run_id)
+    if root != run_id:
+        return RedirectResponse(paths.run(root), 303)
+    sessions, lang = sessions_of(request), language_of(request)
+    story = await desk_of(request).watches.story(root)
+    found = runviews.run_view(story, sessions, lang, _position(request, "at", story))
+    return html(templating.page("run", lang, run=await _with_kin(sessions, found, lang)))
+
+
+async def _with_kin(sessions: Sessions, found: RunView, lang: Language) -> RunView:
+    """The run with the conversation that it belongs to and the runs that branch off it."""
+    records, _ = await sessions.find(scenario=found.scenario, limit=RECENT)
+    known = {record.run_id: record for record in records}
+    chain = [found.run_id]
+    while (before := known.get(chain[0])) is not None and before.continues in known:
+        chain.insert(0, before.continues)
+    follower = {record.continues: record.run_id for record in records if record.continues}
+    while chain[-1] in follower:
+        chain.append(follower[chain[-1]])
+    return replace(
+        found,
+        chain=tuple(views.run_row(known[run_id], sessions, lang) for run_id in chain if run_id in known),
+        branches=tuple(
+            views.run_row(record, sessions, lang) for record in records if record.forked_from == found.run_id
+        ),
+    )
+
+
+def _position(request: Request, name: str, story: Story) -> int | None:
+    """A position that a query names, if it names one.
+
+    Raises:
+        NotFound: the run has no such position.
+    """
+    asked = request.query_params.get(name)
+    if not asked:
+        return None
+    at = bodies.whole_number(asked, name, least=1)
+    if at > story.pos:
+        raise NotFound(f"run {story.root} has no position {at}: choose one from 1 to {story.pos}")
+    return at
+
+
+async def moment(request: Request) -> Response:
+    """`GET /runs/{run_id}/moment?at=&before=`: the inspector, and the graph where the page cannot fold it."""
+    sessions, lang = sessions_of(request), language_of(request)
+    story = await desk_of(request).watches.story(root_of(request.path_params["run_id"]))
+    at = _position(request, "at", story) or story.pos
+    first = bodies.whole_number(request.query_params.get("before") or 1, "before", least=0)
+    found = runviews.run_view(story, sessions, lang, at)
+    parts = render.moment(found, lang)
+    if at < first:
+        parts += render.regions(["graph"], found, lang)
+    return html(parts)
+
+
+async def earlier(request: Request) -> Response:
+    """`GET /runs/{run_id}/events?before=`: older rows of the timeline."""
+    sessions, lang = sessions_of(request), language_of(request)
+    story = await desk_of(request).watches.story(root_of(request.path_params["run_id"]))
+    before = bodies.whole_number(request.query_params.get("before") or 1, "before", least=1)
+    first = max(1, before - runviews.NEWEST)
+    rows = [row for row in story.rows if first <= row.id < before]
+    glance = runviews.glance(story, sessions, lang)
+    shown = replace(glance, events=tuple(rows), earlier=first - 1, base=runviews.base(story.events, first))
+    return html(render.earlier(shown, lang))
+
+
+class Live:
+    """`GET /runs/{run_id}/live?after=`: the run as parts of its page, as it goes on."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        run_id, desk = root_of(request.path_params["run_id"]), desk_of(request)
+        place = await place_of(request, desk.sessions, run_id)
+        watch = await desk.watches.enter(run_id)
+        try:
+            teller = PageTeller(watch, language_of(request), place)
+            await desk.streams.serve(scope, receive, send, run_id, place, teller)
+        finally:
+            desk.watches.leave(watch)
+
+
+async def commands(request: Request) -> Response:
+    """`POST /runs/{run_id}/commands`: pause, step, continue, cancel, crash or delete."""
+    posted = await bodies.form(request)
+    sessions, run_id = sessions_of(request), root_of(request.path_params["run_id"])
+    name = posted.get("command", "")
+    match name:
+        case "pause":
+            await sessions.pause(run_id)
+        case "step":
+            await sessions.go_on(run_id, step=True, via=VIA)
+        case "continue":
+            await sessions.go_on(run_id, via=VIA)
+        case "cancel":
+            await sessions.cancel(run_id)
+        case "crash":
+            await sessions.crash(run_id)
+        case "delete":
+            await sessions.delete(run_id)
+            return html(render.without_run(run_id)) if _is_htmx(request) else _see(paths.RUNS)
+        case _:
+            raise Invalid(f"there is no command {name[:40]!r}", {"command": "unknown"})
+    if not _is_htmx(request):
+        return _see(paths.run(run_id))
+    story = await desk_of(request).watches.story(run_id)
+    lang = language_of(request)
+    return html(render.regions(["status"], runviews.glance(story, sessions, lang), lang))
+
+
+async def forks(request: Request) -> Response:
+    """`POST /runs/{run_id}/forks`: a new run that shares this one's past."""
+    posted = await bodies.form(request)
+    at = bodies.whole_number(posted.get("at", ""), "at", least=1)
+    raw = posted.get("updates", "").strip()
+    updates = bodies.parse_json(raw.encode()) if raw else {}
+    if not isinstance(updates, dict):
+        raise Invalid("updates must be a JSON object of channels and values", {"updates": "not an object"})
+    sessions = sessions_of(request)
+    return _see(paths.run(await sessions.fork(root_of(request.path_params["run_id"]), at, updates=updates)))
+
+
+# Decisions
+
+
+@_page
+async def waiting(request: Request) -> Response:
+    """`GET /waiting`: the open questions of all runs."""
+    sessions, lang = sessions_of(request), language_of(request)
+    records, _ = await sessions.find(state=RunState.SUSPENDED, limit=MOST_WAITING)
+    steps = []
+    for record in records:
+        if record.waiting:
+            story = await desk_of(request).watches.story(record.run_id)
+            title = views.title_of(sessions, record.scenario, lang)
+            asked = [a for a in story.run.interrupts.values() if a.kind != "breakpoint"]
+            steps += [replace(runviews.parked_step(story, a, lang), scenario=title) for a in asked]
+    return html(templating.page("waiting", lang, steps=tuple(steps)))
+
+
+@_page
+async def step(request: Request) -> Response:
+    """`GET /runs/{run_id}/steps/{interrupt}`: one parked step, which works without JavaScript."""
+    story = await desk_of(request).watches.story(root_of(request.path_params["run_id"]))
+    return _decision_page(request, story, request.path_params["interrupt"])
+
+
+def _decision_page(
+    request: Request,
+    story: Story,
+    interrupt: str,
+    *,
+    posted: Mapping[str, str] | None = None,
+    problems: Mapping[str, forms.Problem] | None = None,
+    error: str = "",
+    status: int = 200,
+) -> Response:
+    lang = language_of(request)
+    found = runviews.any_step(story, interrupt, lang, posted=posted, problems=problems, error=error)
+    if found is None:
+        raise NotFound(f"run {story.root} never asked {interrupt[:80]!r}")
+    title = views.title_of(sessions_of(request), str(story.meta.get("scenario", "")), lang)
+    if _is_htmx(request):
+        return html(render.card(found, lang))
+    return html(templating.page("decision", lang, step=replace(found, scenario=title)), status)
+
+
+async def answers(request: Request) -> Response:
+    """`POST /runs/{run_id}/answers`: decide a parked step."""
+    posted = await bodies.form(request)
+    desk, run_id = desk_of(request), root_of(request.path_params["run_id"])
+    interrupt = posted.get("interrupt", "")
+    story = await desk.watches.story(run_id)
+    asked = story.run.interrupts.get(interrupt)
+    try:
+        if asked is not None and asked.kind == "breakpoint":
+            await desk.sessions.go_on(run_id, via=VIA)
+        else:
+            given = _answer(asked, posted) if asked is not None else Answer(approved=True)
+            await desk.sessions.answer(run_id, {interrupt: given}, via=VIA)
+    except forms.FormError as error:
+        return _decision_page(request, story, interrupt, posted=posted, problems=error.problems, status=422)
+    except Invalid as error:
+        schema = asked.schema if asked else None
+        problems = _at_fields(error, "value", schema)
+        said = "" if problems else str(error)
+        return _decision_page(
+            request, story, interrupt, posted=posted, problems=problems, error=said, status=422
+        )
+    except Conflict:
+        story = await desk.watches.story(run_id)
+        if interrupt not in story.decisions:
+            raise
+        return _decision_page(request, story, interrupt, status=409)
+    if not _is_htmx(request):
+        return _see(paths.run(run_id))
+    story = await desk.watches.story(run_id)
+    return _decision_page(request, story, interrupt)
+
+
+def _answer(asked: Interrupt, posted: Mapping[str, str]) -> Answer:
+    """A person's answer, with the fields of the form in the types of the question's schema.
+
+    Raises:
+        FormError: a field cannot be read.
+        HTTPException: 400, no button was pressed.
+    """
+    verdict, comment = posted.get("verdict", ""), posted.get("comment", "").strip()[:2000]
+    if verdict == "reject":
+        return Answer(approved=False, comment=comment)
+    if verdict not in ("approve", "answer"):
+        raise HTTPException(400, "the form names no verdict: use its buttons")
+    value: JsonValue = posted.get("value", "")
+    if asked.schema is not None:
+        value = forms.read_form(asked.schema, posted, value=thaw(asked.payload))
+    if verdict == "answer":
+        return Answer(value=value, has_value=True, comment=comment)
+    return Answer(approved=True, value=value, has_value=asked.schema is not None, comment=comment)
+
+
+def _at_fields(
+    error: Invalid, prefix: str, schema: Mapping[str, JsonValue] | None
+) -> dict[str, forms.Problem]:
+    """What is wrong with a value, at the fields of its form."""
+    plain = schema is None or "properties" not in schema
+    return {
+        prefix if plain or not path else f"{prefix}.{path.partition('.')[0]}": forms.Problem(
+            "form.schema", {"reason": said}
+        )
+        for path, said in error.errors.items()
+    }
+
+
+# Help for whoever makes the pages
+
+
+@_page
+async def gallery_page(request: Request) -> Response:
+    """`GET /gallery`: every part of the pages in every state."""
+    lang = language_of(request)
+    return html(gallery.render_gallery(lang, Translator(lang)))
+
+
+def _is_htmx(request: Request) -> bool:
+    return "hx-request" in request.headers
+
+
+def _see(address: str) -> Response:
+    return RedirectResponse(address, 303)
