@@ -419,7 +419,7 @@ class Sessions:
             raise Conflict(f"scenario {key!r} cannot be built: {type(error).__name__}: {error}") from error
 
     def plan_of(self, events: Sequence[Event], run_id: str) -> Plan | None:
-        """The plan that a tree was run with, for its root; None for a child run, or where the scenario is gone."""
+        """The plan that a tree was run with; None for a child run, or where the scenario is gone."""
         if run_id != root_of(run_id):
             return None
         meta = events[0].data.get("meta")
