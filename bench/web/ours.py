@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import uvicorn
-from playground.web.app import create_app
 
 from bench.web.child import obey, pin
 from bench.web.ticks import tick
+from playground.web.app import create_app
 
 PATHS = {"data": "/api/runs/{run_id}/events?after={{after}}", "page": "/runs/{run_id}/live?after={{after}}"}
 
