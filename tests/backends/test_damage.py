@@ -140,6 +140,18 @@ async def test_lines_that_do_not_belong_are_never_cut_off_by_an_append(tmp_path:
     assert path.read_bytes() == data
 
 
+async def test_a_log_whose_last_line_was_rewritten_can_be_read_but_not_gone_on_with(tmp_path: Path) -> None:
+    path = await written(tmp_path)
+    data = spoil(path, lambda lines: [*lines[:-1], json.dumps(json.loads(lines[-1])).encode() + b"\n"])
+    path.write_bytes(data := data[:-2] + b',"batch":1}\n')
+    log = FileEventLog(tmp_path)
+
+    assert await log.events("r") == events(1, 5)
+    with pytest.raises(DamagedLog, match="line 6: this is not an event as we write it"):
+        await log.append(event(6))
+    assert path.read_bytes() == data
+
+
 async def test_a_line_of_another_run_of_the_tree_is_checked_when_that_run_is_read(tmp_path: Path) -> None:
     log = FileEventLog(tmp_path)
     await log.append_many(family())
