@@ -213,6 +213,7 @@ async def test_many_runs_keep_only_some_files_open(tmp_path: Path) -> None:
 
 
 async def test_of_two_processes_exactly_one_wins_each_seq(disk_url: str, start: Start) -> None:
+    disk_url += "?sync=normal"
     await open_store(disk_url).close()
     processes = [start(disk_url, "contend") for _ in range(2)]
     for process in processes:
@@ -230,16 +231,17 @@ async def test_of_two_processes_exactly_one_wins_each_seq(disk_url: str, start: 
 
     async with open_store(disk_url) as store:
         there = await store.log.events("r")
-    assert wins == Counter(range(1, 61, 2))
-    assert [e.seq for e in there] == list(range(1, 61))
+    assert wins == Counter(range(1, 400, 2))
+    assert [e.seq for e in there] == list(range(1, 401))
     assert all(a.data == b.data for a, b in zip(there[::2], there[1::2], strict=True))
 
 
 async def test_processes_that_make_a_store_at_the_same_time_make_one(disk_url: str, start: Start) -> None:
+    disk_url += "?sync=normal"
     processes = [start(disk_url, "contend") for _ in range(3)]
     for process in processes:
         process.communicate("go\n")
         assert process.returncode == 0
 
     async with open_store(disk_url) as store:
-        assert len(await store.log.events("r")) == 60
+        assert len(await store.log.events("r")) == 400

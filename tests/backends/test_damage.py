@@ -96,6 +96,9 @@ FOREIGN = b'{"run_id":"other","seq":1,"pos":9,"ts":1.0,"kind":"x","data":{}}\n'
         pytest.param(
             lambda x: [*x[:3], x[3].replace(b'"n":3', b'"n":NaN'), *x[4:]], 4, "NaN", 1, id="not json"
         ),
+        pytest.param(
+            lambda x: [*x[:3], x[3][:-1] + x[3], *x[4:]], 4, "not JSON from", 1, id="two glued together"
+        ),
         pytest.param(lambda x: [*x[:3], b"[]\n", *x[3:]], 4, "not an event", 1, id="not an event"),
         pytest.param(lambda x: [*x[:3], b"\xff\n", *x[3:]], 4, "utf-8", 1, id="not text"),
         pytest.param(lambda x: [*x[:3], b"\n", *x[3:]], 4, "not JSON", 1, id="an empty line"),
@@ -104,6 +107,13 @@ FOREIGN = b'{"run_id":"other","seq":1,"pos":9,"ts":1.0,"kind":"x","data":{}}\n'
         ),
         pytest.param(lambda x: [*x[:3], FOREIGN, *x[3:]], 4, "'other' in the", 1, id="a foreign run"),
         pytest.param(lambda x: [*x, b"garbage\n"], 7, "not JSON", 5, id="garbage at the end"),
+        pytest.param(
+            lambda x: [*x[:5], x[5].replace(b'"pos":5', b'"pos":4')],
+            6,
+            "position 4 after position 4",
+            4,
+            id="a position",
+        ),
         pytest.param(lambda x: [*x, *x[2:]], 7, "event 2 after event 5", 5, id="events again"),
     ],
 )
