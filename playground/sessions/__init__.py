@@ -5,7 +5,7 @@ No HTTP here: the web and the command line are two faces of the same sessions.
 
 from playground.sessions.catalog import Catalog, Entry
 from playground.sessions.errors import Busy, Conflict, Invalid, NotFound, SessionError
-from playground.sessions.feed import Feed, Told, ends_run
+from playground.sessions.feed import Feed, Told, ends, ends_run
 from playground.sessions.layered import Layered, LayeredStage
 from playground.sessions.portrait import Portrait, portrait, stored_plan
 from playground.sessions.sessions import Answer, Options, Sessions, remembered
@@ -26,6 +26,7 @@ __all__ = [
     "SessionError",
     "Sessions",
     "Told",
+    "ends",
     "ends_run",
     "portrait",
     "remembered",

@@ -46,6 +46,14 @@ def ends_run(event: Event) -> bool:
     return event.kind in ("run_completed", "run_failed") and root_of(event.run_id) == event.run_id
 
 
+def ends(batch: Sequence[Told]) -> bool:
+    """Whether the last event among these items is the last of its tree."""
+    for told in reversed(batch):
+        if told.event is not None:
+            return ends_run(told.event)
+    return False
+
+
 class Feed:
     """The latest items of one tree of runs.
 

@@ -52,7 +52,7 @@ from playground.kernel.values import dict_in, frozen_object, thaw
 from playground.runtime.scenario import Runnable, Scenario, ScenarioEnv, Staged
 from playground.sessions.catalog import Catalog
 from playground.sessions.errors import Busy, Conflict, Invalid, NotFound, SessionError
-from playground.sessions.feed import Feed, Told, ends_run
+from playground.sessions.feed import Feed, Told, ends, ends_run
 from playground.sessions.portrait import Portrait, portrait
 
 _log = logging.getLogger(__name__)
@@ -540,7 +540,7 @@ class Sessions:
         try:
             async for batch in self._follow(root, feed, after):
                 yield batch
-                if any(told.event is not None and ends_run(told.event) for told in batch):
+                if ends(batch):
                     return
         finally:
             feed.viewers -= 1

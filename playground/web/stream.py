@@ -27,7 +27,7 @@ from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from playground.kernel import Event, JsonObject
-from playground.sessions import Sessions, Told, ends_run
+from playground.sessions import Sessions, Told, ends, ends_run
 from playground.web import bodies
 
 SEND_TIMEOUT = 10.0
@@ -141,8 +141,7 @@ class Streams:
                     viewer.waiting_since = clock()
                     await send(_body(chunk))
                     viewer.waiting_since = 0.0
-                last = batch[-1].event
-                ended = last is not None and ends_run(last)
+                ended = ends(batch)
         if ended:
             await send(_body(teller.farewell()))
 
