@@ -40,7 +40,7 @@ def test_events_arrive_while_the_run_goes_on(client: Client) -> None:
         after = list(found)
 
     assert before[-1].event == "run_suspended"
-    assert [message.event for message in after][0] == "resumed"
+    assert after[0].event == "resumed"
     assert [message.event for message in after][-2:] == ["run_completed", "end"]
 
 
@@ -215,7 +215,7 @@ def test_a_server_with_open_streams_stops_within_seconds(scenario_folder: Path, 
 
 
 def _open(client: Client, path: str) -> socket.socket:
-    """A connection that has asked for a stream and reads nothing of it yet, with little room for what comes."""
+    """A connection that has asked for a stream, reads nothing of it yet, and has little room for it."""
     viewer = socket.socket()
     viewer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     viewer.connect((client.base_url.host, client.base_url.port))
