@@ -86,6 +86,7 @@ class Watch:
         self.viewers = 0
         self._sessions = sessions
         self._entry = self._entry_now()
+        self._speaking = dict(story.speaking)
         self._timer: asyncio.TimerHandle | None = None
         self._rested = 0.0
         self._ending: dict[Language, bytes] = {}
@@ -108,6 +109,7 @@ class Watch:
         if "heard" in frames:
             return
         frames["heard"] = b""
+        self._attribute(batch)
         events = [told.event for told in batch if told.event is not None]
         if events and events[-1].pos > self.story.pos:
             await self.story.reach(self._sessions, events[0].pos - 1)
@@ -115,6 +117,20 @@ class Watch:
         if any(told.live is not None and told.live[0] == "rest" for told in batch):
             self.story.stale.add("status")
         self.paint_soon()
+
+    def _attribute(self, batch: Sequence[Told]) -> None:
+        """Find for each piece of text the model call that it belongs to: the one open at that moment."""
+        for told in batch:
+            if told.event is not None:
+                data, place = told.event.data, (told.event.run_id, str(told.event.data.get("node")))
+                if told.event.kind == "model_called":
+                    self._speaking[place] = str(data["call_id"])
+                elif told.event.kind == "model_returned":
+                    self._speaking.pop(place, None)
+            elif told.live is not None and told.live[0] == "llm_delta":
+                about = told.live[1]
+                place = str(about.get("run_id")), str(about.get("node_id"))
+                told.frames["call"] = self._speaking.get(place, "").encode()
 
     def paint_soon(self) -> None:
         """Have painted what is stale, as soon as the last painting is long enough ago."""
@@ -198,7 +214,7 @@ class PageTeller:
         """What is only told live; a painting is made once for all, whatever batch it comes in."""
         name, about = told.live or ("", {})
         if name == "llm_delta":
-            return self._token(about)
+            return _token(told.frames.get("call", b"").decode(), about)
         if name != "paint":
             return live_frame(told)
         made = told.frames.get("painted " + self._lang)
@@ -207,14 +223,6 @@ class PageTeller:
             cards = cast("tuple[str, ...]", about["cards"])
             made = told.frames["painted " + self._lang] = self._watch.painted(stale, cards, self._lang)
         return made
-
-    def _token(self, about: Mapping[str, object]) -> bytes:
-        place = str(about.get("run_id")), str(about.get("node_id"))
-        call_id = self._watch.story.speaking.get(place)
-        if call_id is None:
-            return b""
-        said = {"call_id": call_id, "kind": about.get("kind"), "text": about.get("text")}
-        return message("token", json.dumps(said, ensure_ascii=False))
 
     def _rows(self, events: Sequence[Event]) -> bytes:
         """Rows of the timeline in one message that carries the last position, and before it their marks."""
@@ -256,3 +264,11 @@ class PageTeller:
         self._owed.clear()
         self._owed_cards.clear()
         return self._watch.painted(owed, cards, self._lang)
+
+
+def _token(call_id: str, about: Mapping[str, object]) -> bytes:
+    """A piece of what a model says, for the place of its call."""
+    if not call_id:
+        return b""
+    said = {"call_id": call_id, "kind": about.get("kind"), "text": about.get("text")}
+    return message("token", json.dumps(said, ensure_ascii=False))

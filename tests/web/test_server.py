@@ -25,9 +25,14 @@ ROOT = Path(__file__).parents[2]
 @contextmanager
 def process(*arguments: str, **environ: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """`playground serve` with these arguments in a process of its own, and its address."""
-    command = [sys.executable, "-m", "playground.cli", "serve", "--port", "0", *arguments]
+    command = [sys.executable, "-m", "playground", "serve", "--port", "0", *arguments]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, env={**os.environ, **environ}
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, **environ},
     ) as found:
         try:
             line = found.stdout.readline()
@@ -78,7 +83,7 @@ def test_a_store_of_another_version_is_one_line_and_exit_code_2(tmp_path: Path) 
     with sqlite3.connect(database) as connection:
         connection.execute("create table other (thing)")
         connection.execute("pragma user_version = 99")
-    command = [sys.executable, "-m", "playground.cli", "serve", "--port", "0", "--store", f"sqlite:{database}"]
+    command = [sys.executable, "-m", "playground", "serve", "--port", "0", "--store", f"sqlite:{database}"]
     found = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=30)
 
     assert found.returncode == 2
@@ -122,7 +127,14 @@ def test_beyond_this_machine_a_token_is_part_of_the_printed_address() -> None:
 
 @pytest.mark.parametrize(
     ("host", "local"),
-    [("127.0.0.1", True), ("localhost", True), ("::1", True), ("127.1.2.3", True), ("0.0.0.0", False), ("::", False)],
+    [
+        ("127.0.0.1", True),
+        ("localhost", True),
+        ("::1", True),
+        ("127.1.2.3", True),
+        ("0.0.0.0", False),
+        ("::", False),
+    ],
 )
 def test_only_loopback_is_local(host: str, local: bool) -> None:
     assert is_local(host) is local

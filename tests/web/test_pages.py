@@ -1,0 +1,487 @@
+"""The pages as a browser without JavaScript sees them, and the fragments that htmx gets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.web.conftest import SCENARIOS, Client, serving, write_scenario
+from tests.web.html import Element, parse
+
+HTMX = {"hx-request": "true"}
+
+
+def page(client: Client, path: str, status: int = 200, **headers: str) -> Element:
+    answer = client.get(path, headers=headers)
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    return parse(answer.text)
+
+
+def post(client: Client, path: str, form: Mapping[str, str], **headers: str) -> object:
+    return client.post(path, data=dict(form), headers=headers)
+
+
+def partials(html: str) -> dict[str, Element]:
+    """The parts of an answer to htmx, by their target."""
+    return {part["hx-target"]: part for part in parse(html).all("hx-partial")}
+
+
+# Scenarios
+
+
+def test_the_picker_shows_every_scenario_and_why_one_does_not_load(client: Client) -> None:
+    cards = page(client, "/").one("#cards")
+
+    assert "It asks" in cards.text
+    assert "line 1: SyntaxError" in cards.one("#card-broken").text
+
+
+@pytest.mark.parametrize(
+    ("q", "shown"), [("ASKS", 1), ("approval", len(SCENARIOS)), ("it fails", 1), ("zebra", 0)]
+)
+def test_the_picker_finds_by_word_and_by_concept(client: Client, q: str, shown: int) -> None:
+    assert len(page(client, f"/?q={q}").all(".card")) == shown
+
+
+def test_a_scenario_has_a_page_with_its_graph_its_source_and_its_input(client: Client) -> None:
+    found = page(client, "/scenarios/asks")
+
+    assert [node["data-name"] for node in found.all("[data-name]")] == ["draft", "check"]
+    assert "wait_human" in found.one(".source").text
+    assert found.one("#input").text == "lamp"
+
+
+def test_a_scenario_that_does_not_load_has_a_page_with_the_reason(client: Client) -> None:
+    found = page(client, "/scenarios/broken")
+
+    assert "SyntaxError" in found.one(".notice--fail").text
+    assert found.all("[name=scenario]") == []
+
+
+def test_a_scenario_file_that_is_saved_shows_at_once_and_one_that_breaks_takes_nothing_down(
+    tmp_path: Path,
+) -> None:
+    write_scenario(tmp_path, "first", "\n\ndef make(env):\n    return Workflow().add('a', lambda x: x)\n")
+    with serving(store="memory:", scenarios=[tmp_path]) as client:
+        assert len(page(client, "/").all(".card")) == 1
+        write_scenario(tmp_path, "second", "\n\ndef make(env):\n    return oops\n")
+        (tmp_path / "third.py").write_text("import nothing_of_that_name\n", encoding="utf-8")
+
+        assert "ModuleNotFoundError" in page(client, "/").one("#card-third").text
+        assert "NameError" in page(client, "/scenarios/second").one(".notice--fail").text
+        assert page(client, "/scenarios/first").one("#input")
+
+
+def test_an_unknown_scenario_is_a_page_that_leads_back(client: Client) -> None:
+    found = page(client, "/scenarios/nope", 404)
+
+    assert "there is no scenario" in found.one(".lead").text
+    assert found.one(".button--primary")["href"] == "/"
+
+
+# Starting
+
+
+def test_starting_a_run_leads_to_its_page(client: Client) -> None:
+    answer = post(client, "/runs", {"scenario": "greets", "input": "Ana"})
+
+    assert answer.status_code == 303
+    run_id = answer.headers["location"].removeprefix("/runs/")
+    assert client.until(run_id, "completed")["output"] == "Hello, Ana!"
+    assert "Hello, Ana!" in page(client, f"/runs/{run_id}").one("#output").text
+
+
+def test_a_run_can_be_started_step_by_step(client: Client) -> None:
+    answer = post(client, "/runs", {"scenario": "greets", "input": "Ana", "step": "1"})
+
+    run_id = answer.headers["location"].removeprefix("/runs/")
+    assert client.until(run_id, "suspended")["interrupts"][0]["kind"] == "breakpoint"
+
+
+def test_a_run_can_be_started_again_with_what_it_had(client: Client) -> None:
+    run_id = client.start("greets", "completed", input="Bo", lang="zh")
+    answer = post(client, "/runs", {"again": run_id})
+    again = client.until(answer.headers["location"].removeprefix("/runs/"), "completed")
+
+    assert (again["output"], again["lang"]) == ("Hello, Bo!", "zh")
+
+
+@pytest.mark.parametrize(
+    ("form", "status"), [({"scenario": "nope"}, 404), ({"scenario": "broken"}, 409), ({"step": "1"}, 404)]
+)
+def test_what_cannot_be_started_is_a_page_that_says_so(
+    client: Client, form: dict[str, str], status: int
+) -> None:
+    answer = post(client, "/runs", form)
+
+    assert answer.status_code == status
+    assert "<h1>" in answer.text
+
+
+def test_an_input_that_does_not_fit_is_shown_at_its_field_with_what_was_typed(tmp_path: Path) -> None:
+    file = write_scenario(
+        tmp_path, "sums", "\n\ndef make(env):\n    return Workflow().add('a', lambda x: x)\n"
+    )
+    text = file.read_text(encoding="utf-8")
+    schema = '{"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}, "required": ["n"]}'
+    text = text.replace('{"en": "lamp", "zh": "灯"}', '{"en": {"n": 3}, "zh": {"n": 3}}')
+    file.write_text(text.replace("make=make", f"make=make, input_schema={schema}"), encoding="utf-8")
+    with serving(store="memory:", scenarios=[tmp_path]) as client:
+        typed = post(client, "/runs", {"scenario": "sums", "input:mode": "fields", "input.n": "many"})
+        low = post(client, "/runs", {"scenario": "sums", "input:mode": "fields", "input.n": "0"})
+        fits = post(client, "/runs", {"scenario": "sums", "input:mode": "fields", "input.n": "7"})
+        run_id = fits.headers["location"].removeprefix("/runs/")
+
+        assert (typed.status_code, low.status_code) == (422, 422)
+        field = parse(typed.text).one("[name=input.n]")
+        assert (field["value"], field["aria-invalid"]) == ("many", "true")
+        assert "minimum" in parse(low.text).one(".field__problem").text
+        assert client.until(run_id, "completed")["input"] == {"n": 7}
+
+
+# A run
+
+
+def test_the_page_of_a_run_shows_where_it_stands(client: Client) -> None:
+    run_id = client.start("asks", "suspended")
+    found = page(client, f"/runs/{run_id}")
+
+    assert found.one("#status")["data-mood"] == "waiting"
+    assert len(found.one("#timeline").all("li")) == len(client.kinds(run_id))
+    assert found.one("[data-step=check]").all("h2")[0].text == "Pay?"
+    assert found.one("#stream")["hx-sse:connect"] == f"/runs/{run_id}/live?after={len(client.kinds(run_id))}"
+
+
+def test_the_page_of_a_finished_run_opens_no_stream(client: Client) -> None:
+    run_id = client.start("greets", "completed")
+
+    assert page(client, f"/runs/{run_id}").all("#stream") == []
+
+
+def test_a_run_can_be_opened_at_any_of_its_events(client: Client) -> None:
+    run_id = client.start("asks", "suspended")
+    found = page(client, f"/runs/{run_id}?at=3")
+
+    assert found.one("#at")["value"] == "3"
+    states = {node["data-name"]: node["data-state"] for node in found.all("[data-name]")}
+    assert states == {"draft": "completed", "check": "pending"}
+
+
+@pytest.mark.parametrize(("at", "status"), [("99", 404), ("0", 422), ("x", 422)])
+def test_a_moment_that_never_was_is_a_page_that_says_so(client: Client, at: str, status: int) -> None:
+    run_id = client.start("greets", "completed")
+
+    page(client, f"/runs/{run_id}?at={at}", status)
+
+
+def test_the_page_of_a_failed_run_says_which_node_and_why_and_where_to_fork(client: Client) -> None:
+    run_id = client.start("fails", "failed")
+    failure = page(client, f"/runs/{run_id}").one("#failure")
+
+    assert "burn" in failure.text
+    assert "it is on fire" in failure.text
+    assert failure.one("[name=at]")["value"] == "1"
+
+
+def test_the_page_of_an_inner_run_is_that_of_its_root(client: Client) -> None:
+    answer = client.get("/runs/run-000000000000~1")
+
+    assert (answer.status_code, answer.headers["location"]) == (303, "/runs/run-000000000000")
+
+
+def test_a_run_whose_scenario_is_gone_can_still_be_read(tmp_path: Path) -> None:
+    file = write_scenario(
+        tmp_path, "gone", "\n\ndef make(env):\n    return Workflow().add('a', lambda x: x)\n"
+    )
+    with serving(store="memory:", scenarios=[tmp_path]) as client:
+        run_id = client.start("gone", "completed")
+        file.unlink()
+        found = page(client, f"/runs/{run_id}")
+
+        assert "not here any more" in found.one(".notice").text
+        assert [node["data-name"] for node in found.all("[data-name]")] == ["a"]
+        assert found.all("[aria-keyshortcuts=R]") == []
+
+
+def test_the_inspector_can_be_had_for_any_event(client: Client) -> None:
+    run_id = client.start("asks", "suspended")
+    at = client.kinds(run_id).index("state_delta") + 1
+    parts = partials(client.get(f"/runs/{run_id}/moment?at={at}", headers=HTMX).text)
+
+    assert "state_delta" in parts["#inspect-event"].text
+    writers = {write.one("a").text for write in parts["#inspect-state"].all(".channel__write")}
+    assert writers == {"draft"}
+    assert "#graph" not in parts
+
+
+def test_older_rows_and_the_graph_before_them_come_on_demand(client: Client) -> None:
+    run_id = client.start("notes", "completed", input="500")
+    found = page(client, f"/runs/{run_id}")
+    first = int(found.one("#earlier").one("button")["value"])
+    older = partials(client.get(f"/runs/{run_id}/events?before={first}", headers=HTMX).text)
+    moment = partials(client.get(f"/runs/{run_id}/moment?at=2&before={first}", headers=HTMX).text)
+
+    assert len(found.one("#timeline").all("li")) == 200
+    assert [row["data-at"] for row in older["#timeline"].all("li")][-1] == str(first - 1)
+    assert older["#earlier"].one("button")["value"] == str(first - 200)
+    assert moment["#graph"].one("[data-name=note]")["data-state"] == "running"
+
+
+def test_the_list_shows_the_newest_runs_first(client: Client) -> None:
+    ids = [client.start("greets", "completed", input=f"listed {n}") for n in range(2)]
+    rows = page(client, "/runs?q=listed").one("#runs").all("tr")[1:]
+
+    assert [row["id"] for row in rows] == [f"run-{run_id}" for run_id in ids[::-1]]
+
+
+def test_a_run_in_the_list_can_be_deleted(client: Client) -> None:
+    first, second = (client.start("greets", "completed") for _ in range(2))
+    answer = post(client, f"/runs/{first}/commands", {"command": "delete"}, **HTMX)
+
+    assert parse(answer.text).one("hx-partial")["hx-swap"] == "delete"
+    assert client.get(f"/api/runs/{first}").status_code == 404
+    assert post(client, f"/runs/{second}/commands", {"command": "delete"}).headers["location"] == "/runs"
+
+
+def test_a_command_answers_with_the_changed_controls_or_leads_to_the_run(client: Client) -> None:
+    run_id = client.start("sleeps", "running")
+    answer = post(client, f"/runs/{run_id}/commands", {"command": "crash"}, **HTMX)
+
+    assert partials(answer.text)["#status"].one("#status")["data-mood"] == "stopped"
+    answer = post(client, f"/runs/{run_id}/commands", {"command": "cancel"})
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/runs/{run_id}")
+
+
+def test_a_command_that_makes_no_sense_is_a_notice_for_htmx_and_a_page_for_others(client: Client) -> None:
+    run_id = client.start("greets", "completed")
+    notice = post(client, f"/runs/{run_id}/commands", {"command": "pause"}, **HTMX)
+
+    assert notice.status_code == 200
+    assert "nothing to pause" in partials(notice.text)["#notice"].text
+    assert post(client, f"/runs/{run_id}/commands", {"command": "pause"}).status_code == 409
+    assert post(client, f"/runs/{run_id}/commands", {"command": "explode"}).status_code == 422
+
+
+def test_a_fork_leads_to_the_new_run(client: Client) -> None:
+    run_id = client.start("asks", "suspended")
+    at = str(len(client.kinds(run_id)) - 1)
+    answer = post(client, f"/runs/{run_id}/forks", {"at": at, "updates": '{"amount": 9}'})
+
+    fork = client.get("/api" + answer.headers["location"]).json()
+    assert fork["forked_from"] == {"run_id": run_id, "at": int(at)}
+    branches = page(client, f"/runs/{run_id}").one(".task__branches")
+    assert branches.one("a")["href"] == f"/runs/{fork['run_id']}"
+
+
+@pytest.mark.parametrize(
+    ("form", "status"),
+    [
+        ({"at": "x"}, 422),
+        ({"at": "99"}, 404),
+        ({"at": "2", "updates": "{"}, 400),
+        ({"at": "2", "updates": "[]"}, 422),
+        ({"at": "2", "updates": '{"amount": NaN}'}, 400),
+    ],
+)
+def test_a_fork_that_cannot_be_is_a_page_that_says_so(
+    client: Client, form: dict[str, str], status: int
+) -> None:
+    run_id = client.start("asks", "suspended")
+
+    assert post(client, f"/runs/{run_id}/forks", form).status_code == status
+
+
+# Deciding
+
+
+def test_the_waiting_page_gathers_the_questions_of_all_runs(client: Client) -> None:
+    run_id = client.start("asks", "suspended")
+    found = page(client, "/waiting")
+
+    assert any(form["action"] == f"/runs/{run_id}/answers" for form in found.all("form"))
+
+
+def test_every_question_has_a_plain_page(client: Client) -> None:
+    run_id = client.start("asks", "suspended")
+    found = page(client, f"/runs/{run_id}/steps/check")
+
+    assert found.one("h1").text == "Pay?"
+    assert [button["value"] for button in found.one(".answer").all("button")] == ["approve", "reject"]
+    page(client, f"/runs/{run_id}/steps/never", 404)
+
+
+def test_a_plain_form_decides_and_leads_back_to_the_run(client: Client) -> None:
+    run_id = client.start("asks", "suspended")
+    form = {"interrupt": "check", "verdict": "approve", "comment": " fine ", "value.amount": "55"}
+    answer = post(client, f"/runs/{run_id}/answers", {**form, "value:mode": "fields", "value.urgent": "on"})
+
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/runs/{run_id}")
+    assert client.until(run_id, "completed")["output"] == "True 55 fine"
+
+
+def test_a_rejection_does_not_read_the_fields(client: Client) -> None:
+    run_id = client.start("asks", "suspended")
+    form = {"interrupt": "check", "verdict": "reject", "comment": "no", "value.amount": "a lot"}
+    post(client, f"/runs/{run_id}/answers", form)
+
+    assert client.until(run_id, "completed")["output"] == "False None no"
+
+
+def test_a_question_takes_a_text(client: Client) -> None:
+    run_id = client.start("wonders", "suspended")
+    post(client, f"/runs/{run_id}/answers", {"interrupt": "ask", "verdict": "answer", "value": "blue\r\nish"})
+
+    assert client.until(run_id, "completed")["output"] == repr("blue\nish")
+
+
+def test_the_answer_to_htmx_is_the_card_that_now_says_how_it_was_decided(client: Client) -> None:
+    run_id = client.start("wonders", "suspended")
+    form = {"interrupt": "ask", "verdict": "answer", "value": "blue"}
+    answer = post(client, f"/runs/{run_id}/answers", form, **HTMX)
+
+    card = partials(answer.text)['[data-step="ask"]']
+    assert card.one(".step__decision--answered")
+
+
+def test_who_comes_second_sees_what_was_decided(client: Client) -> None:
+    """Case D05: with a page, and as a card for htmx."""
+    run_id = client.start("asks", "suspended")
+    client.answer(run_id, "check", approved=False, comment="too dear")
+    client.until(run_id, "completed")
+    late = {"interrupt": "check", "verdict": "approve", "value.amount": "1"}
+    plain, card = (post(client, f"/runs/{run_id}/answers", late, **headers) for headers in ({}, HTMX))
+
+    assert plain.status_code == 409
+    assert card.status_code == 200
+    for answer in (plain, card):
+        assert "too dear" in parse(answer.text).one(".step__decision--rejected").text
+    assert client.kinds(run_id).count("resumed") == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [({"value.amount": "a lot"}, "not a whole number"), ({"value.amount": "101"}, "maximum"), ({}, "needed")],
+)
+def test_an_edit_that_does_not_fit_is_shown_at_its_field_and_the_run_still_waits(
+    client: Client, fields: dict[str, str], said: str
+) -> None:
+    run_id = client.start("asks", "suspended")
+    form = {"interrupt": "check", "verdict": "approve", "value:mode": "fields", **fields}
+    plain, card = (post(client, f"/runs/{run_id}/answers", form, **headers) for headers in ({}, HTMX))
+
+    assert (plain.status_code, card.status_code) == (422, 200)
+    for answer in (plain, card):
+        assert said in parse(answer.text).one(".field__problem").text
+    assert client.get(f"/api/runs/{run_id}").json()["state"] == "suspended"
+
+
+@pytest.mark.parametrize(
+    ("form", "status"),
+    [
+        ({"interrupt": "check"}, 400),
+        ({"interrupt": "check", "verdict": "maybe"}, 400),
+        ({"interrupt": "other", "verdict": "approve"}, 404),
+        ({"verdict": "approve"}, 404),
+    ],
+)
+def test_a_form_without_a_verdict_or_a_question_is_refused(
+    client: Client, form: dict[str, str], status: int
+) -> None:
+    run_id = client.start("asks", "suspended")
+
+    assert post(client, f"/runs/{run_id}/answers", form).status_code == status
+
+
+def test_a_paused_run_goes_on_by_its_card(client: Client) -> None:
+    run_id = client.start("greets", "suspended", options={"step": True})
+    found = page(client, f"/runs/{run_id}").one(".step")
+    form = {"interrupt": found["data-step"], "verdict": "approve"}
+    post(client, f"/runs/{run_id}/answers", form, **HTMX)
+
+    assert found.one("h2").text == "The run is paused"
+    client.until(run_id, "completed")
+
+
+@pytest.mark.parametrize("path", ["/runs", "/runs/x/answers", "/runs/x/commands", "/runs/x/forks"])
+@pytest.mark.parametrize(
+    ("content", "kind", "status"),
+    [
+        (b"a=1", "text/plain", 415),
+        (b"{}", "application/json", 415),
+        (b"--x", "multipart/form-data; boundary=x", 415),
+        (b"a=%ff", "application/x-www-form-urlencoded", 400),
+        (b"a=\xff", "application/x-www-form-urlencoded", 400),
+        (b"&".join([b"a=1"] * 600), "application/x-www-form-urlencoded", 400),
+        (b"a=" + b"x" * (1 << 20), "application/x-www-form-urlencoded", 413),
+    ],
+)
+def test_what_is_no_form_is_refused(
+    client: Client, path: str, content: bytes, kind: str, status: int
+) -> None:
+    assert client.post(path, content=content, headers={"content-type": kind}).status_code == status
+
+
+# Languages, files, the gallery
+
+
+def test_the_language_is_that_of_the_browser_until_it_is_chosen(scenario_folder: Path) -> None:
+    with serving(store="memory:", scenarios=[scenario_folder]) as client:
+        by_browser = page(client, "/", **{"accept-language": "zh-CN,zh;q=0.9"}).one("html")["lang"]
+        chosen = client.get("/runs?lang=zh&q=a+b", headers={"accept-language": "en"})
+        after = page(client, "/", **{"accept-language": "en"}).one("html")["lang"]
+
+    assert (by_browser, after) == ("zh", "zh")
+    assert (chosen.status_code, chosen.headers["location"]) == (303, "/runs?q=a+b")
+
+
+def test_files_with_a_mark_may_be_kept_and_others_are_asked_for_again(client: Client) -> None:
+    links = [link["href"] for link in page(client, "/").all("link") if link["rel"] == "stylesheet"]
+
+    assert links
+    assert all("immutable" in client.get(link).headers["cache-control"] for link in links)
+    assert client.get(links[0].partition("?")[0]).headers["cache-control"] == "no-cache"
+    assert client.get("/static/nothing.css").status_code == 404
+
+
+def test_every_file_that_a_page_names_is_there(client: Client) -> None:
+    run_id = client.start("asks", "suspended")
+    found = page(client, f"/runs/{run_id}")
+    named = {
+        e[a] for e in found.all("link") + found.all("script") for a in ("href", "src") if a in e.attributes
+    }
+    named |= {use["href"].partition("#")[0] for use in found.all("use")}
+
+    assert {name: client.get(name).status_code for name in named} == dict.fromkeys(named, 200)
+
+
+def test_the_gallery_is_for_those_who_make_the_pages(client: Client, scenario_folder: Path) -> None:
+    assert client.get("/gallery").status_code == 404
+    with serving(store="memory:", scenarios=[scenario_folder], gallery=True) as maker:
+        assert maker.get("/gallery").status_code == 200
+
+
+# Escaping
+
+NASTY = "<img src=x onerror=alert(1)>\"'><script>alert(2)</script> hx-get=/x {{7*7}}"
+
+
+def test_a_text_is_never_markup(client: Client) -> None:
+    """Case D40: on the page, in the fragments, in the title of an error."""
+    run_id = client.start("greets", "completed", input=NASTY)
+    found = page(client, f"/runs/{run_id}")
+    moment = parse(client.get(f"/runs/{run_id}/moment?at=1").text)
+    listed = page(client, "/runs")
+    error = page(client, "/scenarios/" + "%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E", 404)
+
+    for html in (found, moment, listed, error):
+        assert html.all("img") == []
+        assert all("onerror" not in element.attributes for element in html.all("[onerror]"))
+    assert f"Hello, {NASTY}!" in found.one("#output").text
+    assert [
+        script
+        for script in found.all("script")
+        if not script.attributes.get("src", "").startswith("/static/")
+    ] == []
