@@ -18,7 +18,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeGuard, TypeVar, cast, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
 from playground.kernel.channels import Reset
 from playground.kernel.command import Command, Goto, Send
@@ -27,6 +27,7 @@ from playground.kernel.ports import (
     LlmPort,
     LlmReply,
     Message,
+    ModelError,
     OnDelta,
     Spawnable,
     SubagentPort,
@@ -42,9 +43,6 @@ if TYPE_CHECKING:
     from playground.kernel.graph import Plan
 
 T = TypeVar("T")
-
-_ENCODE = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=repr).encode
-"""What was asked of a model, a tool or a child as one text."""
 
 Control: TypeAlias = Command | Sequence[Command] | None
 
@@ -121,6 +119,9 @@ def coerce_outcome(raw: object) -> Outcome:
 
     A bare value is an output, a dict a state delta, a command (or a list of
     commands and outcomes, not empty) is control, None is nothing.
+
+    Raises:
+        ValueError: a list holds a question, or outcomes that say different things of the same.
     """
     if isinstance(raw, Outcome):
         return raw
@@ -138,6 +139,9 @@ def coerce_outcome(raw: object) -> Outcome:
 def _joined(outcomes: list[Outcome]) -> Outcome:
     delta: dict[str, object] = {}
     commands: list[Command] = []
+    values = [outcome.value for outcome in outcomes if outcome.value is not None]
+    if len(values) > 1:
+        raise ValueError("two outcomes of one list have a value: a node has one output")
     for outcome in outcomes:
         if outcome.suspend is not None:
             raise ValueError("a list of outcomes cannot hold a question: return wait_human(...) alone")
@@ -145,7 +149,7 @@ def _joined(outcomes: list[Outcome]) -> Outcome:
             raise ValueError(f"two outcomes of one list write channel {key!r}: write it once")
         delta.update(outcome.state_delta)
         commands.extend(commands_of(outcome.control))
-    return Outcome(None, delta, commands)
+    return Outcome(values[0] if values else None, delta, commands)
 
 
 def commands_of(control: Control) -> Sequence[Command]:
@@ -197,20 +201,17 @@ class Host(Protocol):
 class NodeContext:
     """What a body may use while it runs: read the state, call models, tools and child runs, ask a person."""
 
-    __slots__ = ("_activation", "_counts", "_host", "_scope", "_segment", "attempt", "node_id", "run")
+    __slots__ = ("_activation", "_counts", "_host", "_inside", "_scope", "attempt", "node_id", "run")
 
-    def __init__(
-        self, host: Host, node_id: str, *, parent: NodeContext | None = None, segment: str = ""
-    ) -> None:
+    def __init__(self, host: Host, node_id: str, *, inside: str = "", scope: str = "") -> None:
         self.run = host.run
         self.node_id = node_id
         self.attempt = host.run.node_states[node_id].attempts
         self._host = host
         self._activation: Activation = host.run.activations[node_id]
         self._counts: dict[str, int] = {}
-        self._segment = segment
-        outer: str = parent._scope if parent else ""
-        self._scope: str = f"{outer}{segment}>" if segment else ""
+        self._inside = inside
+        self._scope = scope
 
     @property
     def shared(self) -> Mapping[str, JsonValue]:
@@ -238,9 +239,8 @@ class NodeContext:
 
     async def note(self, topic: str, **data: object) -> None:
         """Write a fact of one's own into the log, for the reader of the run."""
-        await self._host.record(
-            "note", {"node": self.node_id, "topic": topic, "data": freeze(data, f"note {topic!r}")}
-        )
+        told = {"node": self.node_id, "topic": topic, "data": data}
+        await self._host.record("note", _frozen(told, f"note {topic!r}"))
 
     async def llm_complete(self, prompt: str, system: str | None = None) -> str:
         """The text of a model's reply to one prompt."""
@@ -255,7 +255,7 @@ class NodeContext:
         system: str | None = None,
         on_delta: OnDelta | None = None,
     ) -> LlmReply:
-        """Ask the run's model; a reply that this activation already had is given back.
+        """Ask the run's model; a reply that this activation already had is given back, a failure too.
 
         Two calls are the same if they come in the same order among calls with as many
         messages and the same last one: comparing all of a long history would cost
@@ -273,7 +273,7 @@ class NodeContext:
         asked = [len(messages), messages[-1] if messages else None, system]
         key = self._call_key("model", "", asked)
         had = self._activation.calls.get(key)
-        if isinstance(had, dict):
+        if had is not None:
             return _reply(had)
         call_id = self._call_id(key)
         names = [str(cast("JsonObject", tool.get("function", tool)).get("name")) for tool in tools or ()]
@@ -283,31 +283,29 @@ class NodeContext:
         )
         turn = self.run.metrics["llm_calls"] + self.run.calls_in_flight
         await self._host.record("model_called", called)
-        returned: dict[str, object] = {"node": self.node_id, "call_id": call_id, "call": key}
+        returned: JsonObject = {"node": self.node_id, "call_id": call_id, "call": key}
         self.run.calls_in_flight += 1
         try:
-            if _is_turn_aware(model):
+            if isinstance(model, TurnAware):
                 reply = await model.chat_at(turn, messages, tools=tools, system=system, on_delta=on_delta)
             else:
                 reply = await model.chat(messages, tools=tools, system=system, on_delta=on_delta)
         except Exception as error:
-            failed = {**returned, "error": f"{type(error).__name__}: {error}"}
-            await self._host.record(
-                "model_returned", _frozen(failed, f"error of the model in node {self.node_id!r}")
-            )
+            await self._host.record("model_returned", {**returned, **_failure(error)})
             raise
         finally:
             self.run.calls_in_flight -= 1
-        returned |= {
-            "text": reply.text,
-            "reasoning": reply.reasoning,
+        told: dict[str, object] = {
+            **returned,
+            "text": reply.text or "",
+            "reasoning": reply.reasoning or "",
             "tool_calls": [
                 {"id": c.call_id, "name": c.name, "arguments": dict(c.arguments), "problem": c.problem}
                 for c in reply.tool_calls
             ],
-            "tokens": reply.tokens,
+            "tokens": int(reply.tokens or 0),
         }
-        kept = _frozen(returned, f"reply of the model in node {self.node_id!r}")
+        kept = _frozen(told, f"reply of the model in node {self.node_id!r}")
         await self._host.record("model_returned", kept)
         return _reply(kept)
 
@@ -331,12 +329,14 @@ class NodeContext:
         given = _frozen(arguments or {}, f"arguments of tool {name!r} in node {self.node_id!r}")
         key = self._call_key("tool", name, given)
         had = self._activation.calls.get(key)
-        if isinstance(had, dict):
+        if had is not None:
             return _result(had)
         call = ToolCall(name, cast("JsonObject", thaw(given)), self._call_id(key), problem)
         about = {"node": self.node_id, "call_id": call.call_id, "name": name}
         await self._host.record("tool_called", {**about, "arguments": given})
-        inner = NodeContext(self._host, self.node_id, parent=self, segment=escape_key(name))
+        inner = NodeContext(
+            self._host, self.node_id, inside=f"{self._inside}/{escape_key(name)}", scope=f"{key}>"
+        )
         result = await tools.dispatch(call, inner)
         kept = _frozen(
             {**about, "call": key, "ok": result.ok, "output": result.output, "error": result.error},
@@ -397,8 +397,7 @@ class NodeContext:
     @property
     def path(self) -> str:
         """The path of this node, or of the tool call inside it, from the root run."""
-        own = self.run.path + escape_key(self.node_id)
-        return f"{own}/{self._scope[:-1].replace('>', '/')}" if self._scope else own
+        return f"{self.run.path}{escape_key(self.node_id)}{self._inside}"
 
     async def together(self, *calls: Awaitable[T]) -> list[T]:
         """Await several calls at once; results in the order of the calls.
@@ -406,8 +405,6 @@ class NodeContext:
         If some park, the others finish first and keep their results; then the node parks.
         If one raises, the rest are cancelled and the error goes on.
         """
-        if len(calls) == 1:
-            return [await calls[0]]
         tasks = [asyncio.ensure_future(call) for call in calls]
         try:
             waiting = set(tasks)
@@ -446,7 +443,7 @@ class NodeContext:
         return self._activation
 
     def _call_key(self, kind: str, name: str, asked: object) -> str:
-        text = _ENCODE(asked)
+        text = json.dumps(asked, sort_keys=True, separators=(",", ":"), default=repr)
         digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
         base = f"{self._scope}{kind}:{name}:{digest}"
         count = self._counts.get(base, 0) + 1
@@ -458,19 +455,16 @@ class NodeContext:
         return f"{self.run_id}:{self.node_id}:{state.activation}:{key}"
 
 
-def _is_turn_aware(model: LlmPort | TurnAware) -> TypeGuard[TurnAware]:
-    """Whether to tell it the turn; a look at the protocol itself would cost more than the rest of a call."""
-    return hasattr(model, "chat_at")
-
-
 def addressed(asked: Interrupt, host: Host, node_id: str, path: str) -> dict[str, JsonValue]:
     """A question with its id and its moment of expiry, as it stands in the event."""
+    for what, told in (("kind", asked.kind), ("question", asked.question)):
+        if not isinstance(told, str):
+            raise TypeError(f"node {node_id!r} asks with a {what} of type {type(told).__name__}: use text")
     data = asked.to_json()
-    data["id"] = host.park_id(path)
-    data["node"] = node_id
     if asked.expires_in is not None:
         data["expires_at"] = host.now() + asked.expires_in
-    return data
+    frozen = _frozen(data, f"question of node {node_id!r}")
+    return {**frozen, "id": host.park_id(path), "node": node_id}
 
 
 def _frozen(value: Mapping[str, object], where: str) -> FrozenDict:
@@ -479,7 +473,31 @@ def _frozen(value: Mapping[str, object], where: str) -> FrozenDict:
     return frozen
 
 
+def _failure(error: Exception) -> JsonObject:
+    """A model's failure as the log keeps it, for a body that runs again to meet it again."""
+    told: JsonObject = {"ok": False, "error": error_text(error)}
+    if isinstance(error, ModelError):
+        told |= {"asked": error.asked, "status": error.status, "todo": error.todo, "partial": error.partial}
+    return _frozen(told, "error of a model")
+
+
+def error_text(error: BaseException) -> str:
+    """An error as events tell it: its type and what it says, as text that any log can keep."""
+    said = error.args[0] if isinstance(error, KeyError) and error.args else error
+    text = f"{type(error).__name__}: {said}" if str(said) else type(error).__name__
+    return text.encode("utf-8", "replace").decode()[:4000]
+
+
 def _reply(kept: Mapping[str, JsonValue]) -> LlmReply:
+    if "error" in kept:
+        status = kept.get("status")
+        raise ModelError(
+            str(kept["error"]).partition(": ")[2],
+            asked=str(kept.get("asked", "")),
+            status=status if isinstance(status, int) else None,
+            todo=str(kept.get("todo", "")),
+            partial=str(kept.get("partial", "")),
+        )
     calls = cast("list[JsonObject]", kept["tool_calls"])
     return LlmReply(
         text=cast("str", kept["text"]),
@@ -523,9 +541,15 @@ class FnBody:
 
 
 def _takes_two(fn: Callable[..., object]) -> bool:
-    parameters = inspect.signature(fn).parameters.values()
-    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    return len(positional) >= 2 or any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    """Whether to hand over the context: not in place of a default, unless that parameter is called `ctx`."""
+    try:
+        parameters = inspect.signature(fn).parameters.values()
+    except ValueError:
+        return False
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return True
+    places = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return len(places) >= 2 and (places[1].default is inspect.Parameter.empty or places[1].name == "ctx")
 
 
 class ToolBody:

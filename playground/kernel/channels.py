@@ -101,23 +101,35 @@ class Channel:
 
     def fold(self, old: JsonValue, new: JsonValue) -> JsonValue:
         """`old` with `new` merged in; neither is changed."""
+        if self.reducer is _last:
+            return new
         return freeze(self.reducer(old, new), "result of the reducer ", self.name, limit=1 << 40)
 
     def fold_into(self, old: JsonValue, new: JsonValue) -> JsonValue:
         """`fold`, but an own list or dict grows in place: a wave costs what it adds, not what is there."""
-        if type(old) is GrowingList and isinstance(new, FrozenList):
-            list.extend(old, new)
-            return old
-        if type(old) is GrowingDict and isinstance(new, FrozenDict):
-            dict.update(old, new)
-            return old
-        return new if self.reducer is _last else self.fold(old, new)
+        return grow(old, new) if grows(old, new) else self.fold(old, new)
 
     def lift(self, value: JsonValue) -> JsonValue:
         """One write as a wave delta, folded from the identity."""
         if self.reducer is _last or (type(value) is type(self.empty) and self.reducer in _PLAIN):
             return value
         return self.fold(self.empty, value)
+
+
+def grows(old: JsonValue, new: JsonValue) -> bool:
+    """Whether `old` is a channel's own list or dict, and `new` what it can take in place."""
+    return (type(old) is GrowingList and isinstance(new, FrozenList)) or (
+        type(old) is GrowingDict and isinstance(new, FrozenDict)
+    )
+
+
+def grow(old: JsonValue, new: JsonValue) -> JsonValue:
+    """`old`, with `new` taken in place."""
+    if isinstance(old, list) and isinstance(new, list):
+        list.extend(old, new)
+    elif isinstance(old, dict) and isinstance(new, dict):
+        dict.update(old, new)
+    return old
 
 
 def last(init: JsonValue = None, *, dtype: type | None = None) -> Channel:
@@ -149,6 +161,10 @@ class Reset:
 
 class AmbiguousWrite(RuntimeError):
     """Several nodes of one wave wrote what only one may write."""
+
+
+class FoldError(ValueError):
+    """A reducer refused what was written, or the result is no value: it names the channel and who wrote."""
 
 
 class Write(NamedTuple):
@@ -236,7 +252,7 @@ class WaveWrites:
         """The writes as one wave delta: `delta`, `writers` and `reducers` by channel, and `reset` if any.
 
         Raises:
-            TypeError, NotJson: a reducer cannot fold what it was given.
+            FoldError: a reducer cannot fold what it was given.
         """
         delta: JsonObject = {}
         resets: JsonObject = {}
@@ -250,10 +266,14 @@ class WaveWrites:
             if reset:
                 resets[key] = value
                 continue
-            delta[key] = channel.lift(value)
             if len(writes) > 1:
                 writers[key] = FrozenList([write.writer for write in writes])
-                delta[key] = _folded(channel, delta[key], writes[1:])
+            try:
+                delta[key] = channel.lift(value)
+                if len(writes) > 1:
+                    delta[key] = _folded(channel, delta[key], writes[1:])
+            except Exception as error:
+                raise fold_error(key, writers[key], error) from error
         found: JsonObject = {
             "delta": FrozenDict(delta),
             "writers": FrozenDict(writers),
@@ -262,6 +282,40 @@ class WaveWrites:
         if resets:
             found["reset"] = FrozenDict(resets)
         return found
+
+
+def fold_into_state(
+    channels: Callable[[str], Channel],
+    shared: dict[str, JsonValue],
+    delta: Mapping[str, JsonValue],
+    writers: Mapping[str, JsonValue],
+) -> None:
+    """Fold a wave delta into a run's state, all of it or nothing.
+
+    Raises:
+        FoldError: a reducer refused.
+    """
+    folded: dict[str, JsonValue] = {}
+    for key, new in delta.items():
+        channel, old = channels(key), shared.get(key)
+        if not grows(old, new):
+            try:
+                folded[key] = channel.fold(old, new)
+            except Exception as error:
+                raise fold_error(key, writers.get(key), error) from error
+    for key, new in delta.items():
+        if key not in folded:
+            grow(shared[key], new)
+    shared.update(folded)
+
+
+def fold_error(key: str, writers: JsonValue, error: Exception) -> FoldError:
+    """What to say when a reducer refuses."""
+    names = " and ".join(repr(writer) for writer in writers) if isinstance(writers, list) else "a node"
+    return FoldError(
+        f"channel {key!r} cannot fold what {names} wrote ({type(error).__name__}: {error}): "
+        "write what its reducer takes, or mend the reducer"
+    )
 
 
 def _folded(channel: Channel, first: JsonValue, writes: Sequence[Write]) -> JsonValue:

@@ -18,16 +18,24 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from playground.kernel import readiness
-from playground.kernel.body import NodeContext, Outcome, Parked, addressed, coerce_outcome, commands_of
+from playground.kernel.body import (
+    NodeContext,
+    Outcome,
+    Parked,
+    addressed,
+    coerce_outcome,
+    commands_of,
+    error_text,
+)
 from playground.kernel.breakpoints import hit
-from playground.kernel.channels import AmbiguousWrite, Reset, WaveWrites, check_write
+from playground.kernel.channels import AmbiguousWrite, FoldError, Reset, WaveWrites, check_write
 from playground.kernel.command import END, Goto, Send
 from playground.kernel.eventlog import FORMAT
-from playground.kernel.graph import Node
+from playground.kernel.graph import Node, Plan
 from playground.kernel.ports import LlmPort, SubagentPort, ToolPort
 from playground.kernel.readiness import Frontier, PredicateError, Reason
 from playground.kernel.run import BREAKPOINT, Interrupt, Run
@@ -37,6 +45,7 @@ from playground.kernel.values import (
     FrozenList,
     JsonObject,
     JsonValue,
+    NotJson,
     dict_in,
     dicts_in,
     freeze,
@@ -122,7 +131,11 @@ class Driver:
         self._slots = scheduler.slots
         self._held: set[str] = set()
         self._lent: dict[str, int] = {}
+        self._lost: dict[str, list[JsonValue]] = {}
         self._frontier: Frontier | None = None
+        self._task: asyncio.Task[object] | None = None
+        self._cancels = 0
+        self._failure: JsonObject | None = None
         self._returned: Sequence[str] = ()
         self._kinds: set[str] = set()
         self._breathed = time.monotonic()
@@ -133,18 +146,20 @@ class Driver:
         Raises:
             Whatever the log or the store raises: the engine stops as in a crash.
         """
+        self._task = asyncio.current_task()
+        self._cancels = self._task.cancelling() if self._task else 0
         try:
             await self._go_on()
         except asyncio.CancelledError:
             if not self.tree.cancelled:
                 raise
-            self.fail("cancelled", "cancelled")
-            await self.tree.flush()
+            if not self.run.state.ended:
+                self.fail("cancelled", "cancelled")
+                await self.end()
             raise
         finally:
             for _ in self._held:
                 self._slots.give()
-        await self.scheduler.checkpoint(self.run, at_rest=True)
 
     async def _go_on(self) -> None:
         run, tree, scheduler = self.run, self.tree, self.scheduler
@@ -159,12 +174,16 @@ class Driver:
                 if tree.cancelled or time.monotonic() - self._breathed > YIELD_AFTER:
                     await self._breathe()
                 await self._run_wave(keys)
-            if run.running and (run.wave.returned or run.wave.parked):
+            if self._goes_on and (run.wave.returned or run.wave.parked):
                 await self._barrier()
-            keys = self._advance() if run.running else []
+            keys = self._advance() if self._goes_on else []
             if not keys:
                 break
-        await tree.flush()
+        await self.end()
+
+    @property
+    def _goes_on(self) -> bool:
+        return self.run.running and self._failure is None
 
     async def _breathe(self) -> None:
         """Let other tasks run even if no body ever waits, and heed a request to stop."""
@@ -214,9 +233,11 @@ class Driver:
     def _advance(self) -> list[str]:
         """The facts that follow a barrier: the next wave's starts, or the end of this drive."""
         run = self.run
+        if self.tree.cancelled:
+            return self.fail("cancelled", "cancelled")
+        if run.ended_by is not None:
+            return []
         try:
-            if run.ended_by is not None:
-                return self._end_early(run.ended_by)
             if run.wave.parked or (run.interrupts and not all(a.node_id for a in run.interrupts.values())):
                 return self._suspend()
             ready = self._ready()
@@ -255,7 +276,8 @@ class Driver:
             if not dead:
                 return []
             for key, reason in dead:
-                self._fact("node_skipped", {"node": key, "why": reason.to_json()})
+                skipped: JsonObject = {"node": key, "wave": run.wave.number, "why": reason.to_json()}
+                self._fact("node_skipped", skipped)
             frontier.ended([key for key, _ in dead])
             ready = frontier.take()
             if ready:
@@ -297,8 +319,8 @@ class Driver:
         if not (tree.pausing or run.stepping):
             found = hit(
                 tree.breakpoints,
-                next_nodes={path + key for key, _ in ready},
-                last_nodes={path + key for key in self._returned},
+                next_nodes=_named(path, (key for key, _ in ready)),
+                last_nodes=_named(path, self._returned),
                 kinds=self._kinds,
                 shared=run.shared if run.parent_id is None else {},
             )
@@ -323,17 +345,16 @@ class Driver:
         return []
 
     def _settle(self) -> list[str]:
-        left = readiness.unfinished(self.plan, self.run)
+        plan, run = self.plan, self.run
+        left = [f"{key!r} never ran ({plan.explain(run, key)})" for key in readiness.unfinished(plan, run)]
         if left:
-            return self.fail(
-                f"graph stalled: no node is ready and {', '.join(map(repr, left))} never ran: "
-                "an edge or an entry is missing",
-                "stalled",
-            )
-        self._fact("run_completed", {"output": self._output(), "wave": self.run.wave.number})
+            names = ", ".join(left)
+            return self.fail(f"graph stalled: {names}; an edge, an entry or a command is missing", "stalled")
+        output = self._output(otherwise=FrozenDict())
+        self._fact("run_completed", {"output": output, "wave": run.wave.number})
         return []
 
-    def _output(self) -> JsonValue:
+    def _output(self, otherwise: JsonValue) -> JsonValue:
         run = self.run
         values: JsonObject = {}
         for key in self.plan.shape.terminals:
@@ -342,26 +363,14 @@ class Driver:
                 values[key] = FrozenList([run.state_of(instance).output for instance in instances])
             elif run.is_completed(key):
                 values[key] = run.state_of(key).output
+        if not values:
+            return otherwise
         return next(iter(values.values())) if len(values) == 1 else FrozenDict(values)
 
-    def _end_early(self, by: str) -> list[str]:
-        """`Goto(END)`: what has not run is skipped, what was asked is withdrawn, and the run is complete."""
-        run = self.run
-        self._withdraw()
-        for key in readiness.unfinished(self.plan, run):
-            self._fact("node_skipped", {"node": key, "why": Reason("ended", (by,)).to_json()})
-        output = self._output() or run.state_of(by).output
-        self._fact("run_completed", {"output": output, "wave": run.wave.number})
-        return []
-
     def fail(self, reason: str, code: str, node: str | None = None) -> list[str]:
-        """End the run in failure: nothing stays running, nothing stays asked."""
-        run = self.run
-        for key in run.open_nodes:
-            self._fact("node_cancelled", {"node": key, "wave": run.wave.number, "by": node or code})
-        self._withdraw()
-        data: JsonObject = {"reason": reason, "code": code, "wave": run.wave.number}
-        self._fact("run_failed", {**data, "node": node} if node else data)
+        """Decide that the run ends in failure; `end` writes it down."""
+        data: JsonObject = {"reason": reason, "code": code, "wave": self.run.wave.number}
+        self._failure = {**data, "node": node} if node else data
         return []
 
     def _fail_by_node(self) -> None:
@@ -369,9 +378,55 @@ class Driver:
         assert node is not None
         self.fail(f"node {node!r} failed: {self.run.state_of(node).output}", "node_failed", node)
 
+    async def end(self) -> None:
+        """Keep what was decided: a failure, a `Goto(END)`, or nothing more than what is queued."""
+        if self._failure is not None:
+            await self._end_in_failure(self._failure)
+        elif self.run.running and self.run.ended_by is not None:
+            await self._end_early(self.run.ended_by)
+        await self.tree.flush()
+
+    async def _end_in_failure(self, failure: JsonObject) -> None:
+        """Nothing stays running, nothing stays asked."""
+        run = self.run
+        await self._end_children()
+        by = failure.get("node") or failure["code"]
+        for key in run.open_nodes:
+            self._fact("node_cancelled", {"node": key, "wave": run.wave.number, "by": by})
+        self._withdraw()
+        self._fact("run_failed", failure)
+
+    async def _end_early(self, by: str) -> None:
+        """`Goto(END)`: what has not run is skipped, what was asked is withdrawn, and the run is complete."""
+        run = self.run
+        await self._end_children()
+        self._withdraw()
+        why = Reason("ended", (by,)).to_json()
+        for key in readiness.unfinished(self.plan, run):
+            self._fact("node_skipped", {"node": key, "wave": run.wave.number, "why": why})
+        output = self._output(otherwise=run.state_of(by).output)
+        self._fact("run_completed", {"output": output, "wave": run.wave.number})
+
+    async def _end_children(self) -> None:
+        """End the child runs that nobody waits for any more, as their log tells them, and theirs first."""
+        run = self.run
+        calls = [call for activation in run.activations.values() for call in activation.calls.values()]
+        children = [text_in(call, "child") for call in calls if "child" in call]
+        if children:
+            await self.tree.flush()
+        for child_id in children:
+            child = await self.scheduler.load(Plan(open_channels=True), child_id)
+            if child is not None and not child.state.ended:
+                child.parent_id = run.run_id
+                driver = Driver(
+                    self.scheduler, self.tree, child, llm=None, tools=None, max_waves=self.max_waves
+                )
+                driver.fail(f"cancelled: run {run.run_id}, which called it, has ended", "cancelled")
+                await driver.end()
+
     def _withdraw(self) -> None:
         for interrupt_id in list(self.run.interrupts):
-            self._fact("interrupt_cancelled", {"id": interrupt_id})
+            self._fact("interrupt_cancelled", {"id": interrupt_id, "wave": self.run.wave.number})
 
     # A wave.
 
@@ -412,14 +467,14 @@ class Driver:
                     self._park(key, parked.interrupts)
                     return
                 except (Exception, asyncio.CancelledError, BaseExceptionGroup) as error:
-                    if self.tree.broken is not None or self.tree.cancelled:
+                    if self.tree.broken is not None:
                         raise
+                    if self._is_stopping():
+                        raise asyncio.CancelledError from error
                     parked_in = _all_parked(error)
                     if parked_in:
                         self._park(key, parked_in)
                         return
-                    if isinstance(error, asyncio.CancelledError) and _cancelling():
-                        raise
                     await self._failed(node, key, error)
         finally:
             if key in self._held:
@@ -427,7 +482,15 @@ class Driver:
                 if not self._lent.pop(key, 0):
                     self._slots.give()
 
+    def _is_stopping(self) -> bool:
+        """Whether this task is asked to stop, rather than its body having failed."""
+        if self.tree.cancelled or self.run.failed_node is not None:
+            return True
+        task = asyncio.current_task()
+        return task is not None and task.cancelling() > (self._cancels if task is self._task else 0)
+
     async def _attempt(self, node: Node, key: str) -> Outcome:
+        self._lost.pop(key, None)
         ctx = NodeContext(self, key)
         value = thaw(self.run.activations[key].input)
         if node.timeout is None:
@@ -452,18 +515,19 @@ class Driver:
             "node": key,
             "wave": run.wave.number,
             "attempt": run.state_of(key).attempts,
-            "error": _error_text(error),
+            "error": error_text(error),
         }
-        if (
-            policy is None
-            or failures + 1 >= policy.max_attempts
-            or not isinstance(error, Exception)
-            or not policy.matches(error)
-        ):
+        backoff = None
+        if policy is not None and failures + 1 < policy.max_attempts and isinstance(error, Exception):
+            try:
+                backoff = policy.delay_for(failures) if policy.matches(error) else None
+            except Exception as refused:  # noqa: BLE001 - a predicate may be anyone's
+                about["error"] = f"{about['error']} (its retry policy raised {error_text(refused)})"
+        if backoff is None:
             self._fact("node_failed", {**about, "type": type(error).__name__})
             raise _Abort
-        backoff = policy.delay_for(failures)
-        self._fact("node_retry", {**about, "backoff": backoff})
+        anew = FrozenList(self._lost.pop(key, ()))
+        self._fact("node_retry", {**about, "backoff": backoff, "anew": anew})
         await self.tree.flush()
         await asyncio.sleep(backoff)
         await self._restart(key, Reason("retry").to_json())
@@ -551,7 +615,11 @@ class Driver:
         Facts that an earlier engine had written before it stopped are not made again.
         """
         run = self.run
-        told = await self._told_by_providers()
+        try:
+            told = await self._told_by_providers()
+        except NotJson as error:
+            self.fail(str(error), "bad_note")
+            return
         returned = list(run.wave.returned)
         if len(returned) > 1:
             returned.sort(key=run.order_of)
@@ -563,16 +631,16 @@ class Driver:
         done = run.wave.committed
         try:
             delta = self._wave_delta(returned)
+            if delta is not None:
+                if not done:
+                    self._fact("state_delta", delta)
+                done -= 1
         except AmbiguousWrite as error:
             self.fail(str(error), "ambiguous_write")
             return
-        except (TypeError, ValueError) as error:
-            self.fail(f"a write of wave {run.wave.number} cannot be folded: {error}", "bad_write")
+        except FoldError as error:
+            self.fail(f"wave {run.wave.number}: {error}", "bad_write")
             return
-        if delta is not None:
-            if not done:
-                self._fact("state_delta", delta)
-            done -= 1
         for key in returned:
             returned_data = run.wave.returned[key]
             if "control" in returned_data:
@@ -589,7 +657,8 @@ class Driver:
         found = await self.bus.collect("wave", run=self.run)
         return [
             frozen_object(
-                {**about, **(told if isinstance(told, dict) else {"data": told})}, "note of a provider"
+                {**about, **(told if isinstance(told, dict) else {"data": told})},
+                "what a provider of 'wave' contributed",
             )
             for told in found
         ]
@@ -644,6 +713,10 @@ class Driver:
         """The id of the next interrupt with this path."""
         return self.tree.park_id(path)
 
+    def child_failed(self, key: str, call: str) -> None:
+        """Take note that a retry of this node must not be given this failed child run again."""
+        self._lost.setdefault(key, []).append(call)
+
     async def without_slot(self, key: str, work: Callable[[], Awaitable[None]]) -> None:
         """Let a node wait for a child run without keeping others from running."""
         lent = self._lent
@@ -656,10 +729,9 @@ class Driver:
         lent[key] -= 1
 
 
-def _cancelling() -> bool:
-    """Whether someone outside asks this task to stop, rather than its body having raised."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+def _named(path: str, keys: Iterable[str]) -> set[str]:
+    """What a breakpoint may call these nodes: an instance goes by its own key and by its template's."""
+    return {path + name for key in keys for name in (key, key.partition("#")[0])}
 
 
 def _all_parked(error: BaseException) -> list[Interrupt]:
@@ -675,9 +747,3 @@ def _interrupts_in(group: BaseExceptionGroup[Parked]) -> list[Interrupt]:
     for error in group.exceptions:
         found.extend(_interrupts_in(error) if isinstance(error, BaseExceptionGroup) else error.interrupts)
     return found
-
-
-def _error_text(error: BaseException) -> str:
-    said = error.args[0] if isinstance(error, KeyError) and error.args else error
-    text = f"{type(error).__name__}: {said}" if str(said) else type(error).__name__
-    return text.encode("utf-8", "replace").decode()[:4000]

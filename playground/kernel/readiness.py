@@ -138,8 +138,10 @@ def verdict(plan: Plan, run: Run, key: str, *, empty_fanout: bool = False) -> Re
         return _ENTRY
     if not edges:
         return Reason("edges") if has_run else Reason("not_commanded")
-    if len(edges) == 1 and edges[0].when is None and not empty_fanout and run.is_completed(edges[0].source):
-        return Reason("edges", (edges[0].source,))
+    if len(edges) == 1 and edges[0].when is None and isinstance(plan.nodes[key].join, str):
+        source = edges[0].source
+        if run.is_completed(source):
+            return Reason("edges", (source,))
     return _by_edges(plan, run, key, edges, empty_fanout)
 
 

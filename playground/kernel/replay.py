@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, MutableMapping
 
 from playground.kernel.channels import Channel
-from playground.kernel.eventlog import Event
+from playground.kernel.eventlog import Event, root_of
 from playground.kernel.graph import Plan
 from playground.kernel.run import Run, check_first
 from playground.kernel.values import JsonValue
@@ -36,7 +36,7 @@ def replay(plan: Plan, events: Iterable[Event], *, upto: int | None = None, run_
                 continue
             check_first(event)
             run = Run(plan, event.run_id, parent_id=event.parent_id)
-        if event.run_id == run.run_id:
+        if event.run_id == run.run_id or root_of(event.run_id) != root_of(run.run_id):
             run.apply(event)
     if run is None:
         return Run(plan, run_id)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+from playground.kernel.channels import Channel, fold_into_state
 from playground.kernel.command import END
 from playground.kernel.eventlog import FORMAT, Event, LogError, check_run_id
 from playground.kernel.readiness import Reason
@@ -412,7 +413,9 @@ class Run:
             )
         try:
             self.take(event)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except LogError:
+            raise
+        except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
             raise LogError(
                 f"run {self.run_id}: event {event.seq} ({event.kind}) does not fit this run "
                 f"({type(error).__name__}: {error}): restore the log, or use the plan it was written with"
@@ -420,10 +423,10 @@ class Run:
 
     def take(self, event: Event) -> None:
         """`apply` for an event that was just made for this run."""
+        STEPS[event.kind](self, event.data)
         self.event_seq = event.seq
         if event.pos > self.last_pos:
             self.last_pos = event.pos
-        STEPS[event.kind](self, event.data)
 
     # Snapshots: a cache of the fold.
 
@@ -431,6 +434,7 @@ class Run:
         """The whole run as JSON that shares nothing changeable with it; `restore` takes it back."""
         plain = {name: getattr(self, name) for name in _PLAIN}
         return {
+            "format": FORMAT,
             **plain,
             **{name: dict(getattr(self, name)) for name in _DICTS},
             **{name: list(getattr(self, name)) for name in _LISTS},
@@ -457,7 +461,7 @@ class Run:
         """
         try:
             run = cls._restored(plan, frozen_object(snapshot, "snapshot", limit=NO_LIMIT))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise LogError(
                 f"run {snapshot.get('run_id')}: its snapshot is unreadable: {type(error).__name__}: {error}; "
                 "delete it, and the run is rebuilt from its log"
@@ -467,9 +471,14 @@ class Run:
 
     @classmethod
     def _restored(cls, plan: Plan, snap: Data) -> Run:
+        if snap["format"] != FORMAT:
+            raise ValueError(f"it has format {snap['format']}, this version reads {FORMAT}")
         run = cls(plan, snap["run_id"])
         for name in _PLAIN:
-            setattr(run, name, snap[name])
+            new, value = getattr(run, name), snap[name]
+            if new is not None and not isinstance(value, type(new)):
+                raise TypeError(f"{name} is {type(value).__name__}, not {type(new).__name__}")
+            setattr(run, name, value)
         for name in _DICTS:
             setattr(run, name, dict(snap[name]))
         for name in _LISTS:
@@ -507,16 +516,24 @@ class Run:
                     "put it back, or fork the run from before it"
                 )
 
+    def channel(self, key: str) -> Channel:
+        """The channel of that name.
+
+        Raises:
+            LogError: the plan does not declare it.
+        """
+        channel = self.plan.channels.get(key) or self.plan.channel(key)
+        if channel is None:
+            raise LogError(f"run {self.run_id}: channel {key!r} is not in the plan: declare it again")
+        return channel
+
     def set_channel(self, key: str, value: JsonValue) -> None:
         """Replace a channel's value.
 
         Raises:
             LogError: the plan does not declare the channel.
         """
-        channel = self.plan.channel(key)
-        if channel is None:
-            raise LogError(f"run {self.run_id}: channel {key!r} is not in the plan: declare it again")
-        self.shared[key] = channel.own(value)
+        self.shared[key] = self.channel(key).own(value)
 
 
 def check_first(event: Event) -> None:
@@ -658,10 +675,11 @@ def _answer(run: Run, interrupt_id: str, value: JsonValue) -> None:
     asked = run.interrupts.pop(interrupt_id)
     if run.state is RunState.SUSPENDED:
         run.become(RunState.RUNNING)
-    key = asked.node_id
-    if not key:
+    if split_park(interrupt_id)[0].endswith(BREAKPOINT):  # of this run, or of a child run inside a node
         run.passed = run.wave.number
         run.stepping = isinstance(value, dict) and value.get("step") is True
+    key = asked.node_id
+    if not key:
         return
     activation = run.activations[key]
     activation.answers[interrupt_id] = value
@@ -685,7 +703,10 @@ def _interrupt_cancelled(run: Run, data: Data) -> None:
 def _node_retry(run: Run, data: Data) -> None:
     activation = run.activations[data["node"]]
     activation.failures += 1
-    activation.calls = {key: call for key, call in activation.calls.items() if call.get("ok") is not False}
+    anew = data["anew"]
+    activation.calls = {
+        key: call for key, call in activation.calls.items() if call.get("ok") is not False and key not in anew
+    }
 
 
 def _node_failed(run: Run, data: Data) -> None:
@@ -702,15 +723,9 @@ def _node_skipped(run: Run, data: Data) -> None:
 
 
 def _state_delta(run: Run, data: Data) -> None:
+    fold_into_state(run.channel, run.shared, data.get("delta", _NOTHING), data.get("writers", _NOTHING))
     for key, value in data.get("reset", _NOTHING).items():
         run.set_channel(key, value)
-    channels = run.plan.channels
-    for key, value in data.get("delta", _NOTHING).items():
-        channel = channels.get(key) or run.plan.channel(key)
-        if channel is None:
-            run.set_channel(key, value)
-        else:
-            run.shared[key] = channel.fold_into(run.shared.get(key), value)
     run.wave.committed += 1
 
 
@@ -736,7 +751,7 @@ def _model_returned(run: Run, data: Data) -> None:
     if "error" not in data:
         run.metrics["llm_calls"] += 1
         run.metrics["tokens"] += data["tokens"]
-        _remember(run, data)
+    _remember(run, data)
 
 
 def _tool_returned(run: Run, data: Data) -> None:

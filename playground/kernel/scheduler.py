@@ -9,8 +9,9 @@ in memory: letting go is all that suspending is.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Literal
 from weakref import WeakValueDictionary
 
@@ -25,6 +26,7 @@ from playground.kernel.eventlog import (
     EventLog,
     InMemoryEventLog,
     InMemoryStore,
+    LogError,
     check_run_id,
     root_of,
 )
@@ -45,9 +47,11 @@ from playground.kernel.values import (
     thaw,
 )
 
+_log = logging.getLogger(__name__)
+
 
 class NotSuspended(RuntimeError):
-    """The run has nothing to resume."""
+    """The run is not in a state to be resumed, cancelled or stopped."""
 
 
 class NoSuchInterrupt(KeyError):
@@ -138,9 +142,11 @@ class InProcessActivator:
                 max_waves=made.max_waves or self.scheduler.max_waves,
             )
             await driver.without_slot(ctx.node_id, inner.drive)
+            await self.scheduler.checkpoint(child, at_rest=True)
         if child.state is RunState.SUSPENDED:
             raise Parked(tuple(child.interrupts.values()))
         if child.state is RunState.FAILED:
+            driver.child_failed(ctx.node_id, key)
             raise ChildFailed(f"child run {child.run_id} failed: {child.final_output}")
         return {
             "run_id": child.run_id,
@@ -153,7 +159,8 @@ class InProcessActivator:
         """Give a parked child the answers that its parent was resumed with."""
         answers = {id: value for id, value in ctx.activation.answers.items() if id in child.interrupts}
         if answers:
-            tree.fact(child, "run_continued", {"answers": FrozenDict(answers)})
+            data: JsonObject = {"wave": child.wave.number, "answers": FrozenDict(answers)}
+            tree.fact(child, "run_continued", data)
 
 
 def child_spec(spec: Plan | Spawnable | ChildSpec) -> ChildSpec:
@@ -392,26 +399,20 @@ class Scheduler:
             KeyError: no such run.
             NotSuspended: it has ended already.
         """
-        driven = self._driven.get(root_of(run_id))
-        if driven is None:
-            async with self._lock(run_id):
+        async with self._lock(run_id):
+            driven = self._driven.get(root_of(run_id))
+            if driven is None:
                 tree, run = await self._load_tree(Plan(open_channels=True), run_id)
                 if run.state.ended:
                     raise NotSuspended(f"run {run_id} is {run.state}: there is nothing to cancel")
-                for key in run.open_nodes:
-                    tree.fact(
-                        run, "node_cancelled", {"node": key, "wave": run.wave.number, "by": "cancelled"}
-                    )
-                for interrupt_id in list(run.interrupts):
-                    tree.fact(run, "interrupt_cancelled", {"id": interrupt_id})
-                data: JsonObject = {"reason": "cancelled", "code": "cancelled", "wave": run.wave.number}
-                tree.fact(run, "run_failed", data)
-                await tree.flush()
-            return
+                driver = self._driver(tree)
+                driver.fail("cancelled", "cancelled")
+                await driver.end()
+                return
         tree, task = driven
-        tree.cancelled = True
-        if task is not None and not tree.flushing:
+        if task is not None and not tree.cancelled:
             task.cancel()
+        tree.cancelled = True
 
     def pause(self, run_id: str) -> None:
         """Ask a run that is being driven here to park at its next barrier.
@@ -429,20 +430,21 @@ class Scheduler:
 
         Raises:
             KeyError: no such run.
+            NotSuspended: it has ended.
             ValueError: one of them is no breakpoint.
         """
         found = parse_breakpoints(breakpoints)
         data: JsonObject = {"breakpoints": FrozenList([point.to_json() for point in found])}
-        driven = self._driven.get(root_of(run_id))
-        if driven is not None:
-            tree, _ = driven
+        async with self._lock(run_id):
+            driven = self._driven.get(root_of(run_id))
+            if driven is not None:
+                tree = driven[0]
+            else:
+                tree, _ = await self._load_tree(Plan(open_channels=True), run_id)
+            if tree.root.state.ended:
+                raise NotSuspended(f"run {run_id} is {tree.root.state}: breakpoints would never be met")
             tree.fact(tree.root, "breakpoints_set", data)
             tree.breakpoints = found
-            await tree.flush()
-            return
-        async with self._lock(run_id):
-            tree, run = await self._load_tree(Plan(open_channels=True), run_id)
-            tree.fact(run, "breakpoints_set", data)
             await tree.flush()
 
     async def note(self, run_id: str, topic: str, data: Mapping[str, object]) -> None:
@@ -458,7 +460,8 @@ class Scheduler:
                     f"run {run_id} is being driven: let a provider of 'wave' contribute the note"
                 )
             tree, run = await self._load_tree(Plan(open_channels=True), run_id)
-            tree.fact(run, "note", frozen_object({"topic": topic, "data": data}, "note ", topic))
+            told = {"wave": run.wave.number, "topic": topic, "data": data}
+            tree.fact(run, "note", frozen_object(told, "note ", topic))
             await tree.flush()
 
     def is_driving(self, run_id: str) -> bool:
@@ -473,26 +476,65 @@ class Scheduler:
         Raises:
             LogError: the log or the checkpoint cannot be read, or does not fit the plan.
         """
-        snapshot = await self.store.load(check_run_id(run_id))
-        run = Run.restore(plan, snapshot) if snapshot is not None else None
-        tail = await self.eventlog.after(run_id, run.event_seq if run else 0)
-        return _replayed(plan, run_id, run, tail)
+        check_run_id(run_id)
+
+        async def tail(since: Run | None) -> list[Event]:
+            return await self.eventlog.after(run_id, since.event_seq - 1 if since else 0)
+
+        run, _ = await self._fold(plan, run_id, tail)
+        return run
 
     async def _load_tree(self, plan: Plan, run_id: str) -> tuple[Tree, Run]:
         check_run_id(run_id)
         if root_of(run_id) != run_id:
             raise ValueError(f"run {run_id} is a child run: name its root run {root_of(run_id)}")
         plan.validate()
-        snapshot = await self.store.load(run_id)
-        run = Run.restore(plan, snapshot) if snapshot is not None else None
-        stream = await self.eventlog.stream(run_id, run.last_pos if run else 0)
-        seq = run.event_seq if run else 0
-        run = _replayed(plan, run_id, run, [e for e in stream if e.run_id == run_id and e.seq > seq])
+
+        async def tail(since: Run | None) -> list[Event]:
+            return await self.eventlog.stream(run_id, since.last_pos - 1 if since else 0)
+
+        run, stream = await self._fold(plan, run_id, tail)
         if run is None:
             raise KeyError(_unknown(run_id))
         tree = self._tree(run)
         tree.learn(stream)
         return tree, run
+
+    async def _fold(
+        self, plan: Plan, run_id: str, tail: Callable[[Run | None], Awaitable[list[Event]]]
+    ) -> tuple[Run | None, list[Event]]:
+        """A run as its checkpoint and the events from there on tell it, and those events.
+
+        A checkpoint is a cache: where the log has the whole run, one that cannot be
+        read, that does not fit, or that is ahead of the log is as good as none.
+
+        Args:
+            tail: reads the events from the last one that a run knows; from the start for None.
+        """
+        cached: Run | None = None
+        problem: Exception | None = None
+        try:
+            snapshot = await self.store.load(run_id)
+            if snapshot is not None:
+                cached = Run.restore(plan, snapshot)
+                if cached.run_id != run_id:
+                    raise LogError(f"run {run_id}: its checkpoint is of run {cached.run_id}: delete it")
+        except Exception as error:  # noqa: BLE001 - a store may raise anything
+            problem = error
+        events = await tail(cached)
+        ahead = cached is not None and not any(event.run_id == run_id for event in events)
+        if problem is not None or ahead:
+            first = await self.eventlog.stream(root_of(run_id), 0, 1)
+            if first and first[0].seq == 1:
+                _log.warning(
+                    "run %s is read from its log, not its checkpoint: %s", run_id, problem or "it is ahead"
+                )
+                cached, events = None, await tail(None)
+            elif problem is not None:
+                raise problem
+        own = [event for event in events if event.run_id == run_id]
+        seq = cached.event_seq if cached is not None else 0
+        return _replayed(plan, run_id, cached, [event for event in own if event.seq > seq]), events
 
     def _tree(self, run: Run) -> Tree:
         tree = Tree(self.eventlog, self.bus, self.clock, run)
@@ -536,17 +578,23 @@ class Scheduler:
         self._driven[run_id] = tree, None
 
     async def _drive(self, tree: Tree) -> None:
+        """Drive a run to its rest; then save it before anyone else takes it up."""
         run, task = tree.root, asyncio.current_task()
+        assert task is not None
+        cancels = task.cancelling()
         self._driven[run.run_id] = tree, task
         try:
             await self._driver(tree).drive()
         except asyncio.CancelledError:
             if not (tree.cancelled and run.state.ended):
+                await tree.leave()
                 raise
-            if task is not None:
-                task.uncancel()
         finally:
             del self._driven[run.run_id]
+        if tree.cancelled and task.cancelling() > cancels:
+            task.uncancel()
+        async with self._lock(run.run_id):
+            await self.checkpoint(run, at_rest=True)
 
     def _driver(self, tree: Tree) -> Driver:
         return Driver(self, tree, tree.root, llm=self.llm, tools=self.tools, max_waves=self.max_waves)
@@ -595,6 +643,7 @@ class Scheduler:
         data: JsonObject = {
             "id": interrupt_id,
             "node": asked.node_id,
+            "wave": run.wave.number,
             "value": frozen,
             "outcome": outcome,
             **about,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from playground.kernel.breakpoints import Breakpoint
 from playground.kernel.bus import Bus
-from playground.kernel.eventlog import Event, EventLog
+from playground.kernel.eventlog import Event, EventLog, InMemoryEventLog
 from playground.kernel.run import Run, split_park
 from playground.kernel.values import FrozenDict, JsonValue, text_in
 
@@ -37,60 +37,77 @@ class Tree:
         self.breakpoints: tuple[Breakpoint, ...] = ()
         self.pausing = False
         self.cancelled = False
-        self.flushing = False
         self.broken: BaseException | None = None
         self._log = log
+        self._at_once = type(log) is InMemoryEventLog
         self._bus = bus
         self._clock = clock
         self._ts = 0.0
         self._outbox: list[Event] = []
-        self._waiting: list[asyncio.Future[None]] = []
+        self._writing: asyncio.Task[None] | None = None
+        self._telling = False
 
     def fact(self, run: Run, kind: str, data: Mapping[str, JsonValue]) -> None:
-        """Make an event, apply it to its run, and queue it for the log."""
-        self.pos = pos = self.pos + 1
+        """Make an event, apply it to its run, and queue it for the log.
+
+        What its run refuses takes no number: the log has no gap where it would have been.
+        """
         ts = self._clock()
         self._ts = ts = ts if ts > self._ts else self._ts
         frozen = data if type(data) is FrozenDict else FrozenDict(data)
-        event = Event(run.event_seq + 1, run.run_id, kind, frozen, run.parent_id, pos, ts)
+        event = Event(run.event_seq + 1, run.run_id, kind, frozen, run.parent_id, self.pos + 1, ts)
         run.take(event)
+        self.pos = event.pos
         self._outbox.append(event)
 
     async def flush(self) -> None:
         """Append what is queued as one batch, then tell the bus; afterwards all facts made so far are kept.
 
         Runs that flush at once share batches: who comes during one finds its facts in the next.
+        Cancelling who waits here does not stop the writing: a timeout, a failing sibling or a
+        request to stop must not leave the log in doubt.
 
         Raises:
             LogError, or whatever the log raises; from then on the tree is broken.
         """
-        while self.flushing:
-            written = asyncio.get_running_loop().create_future()
-            self._waiting.append(written)
-            await written
-        if self.broken is not None:
-            raise self.broken
-        if self._outbox:
-            await self._write()
+        if self._writing is None:
+            if self.broken is not None:
+                raise self.broken
+            if not self._outbox:
+                return
+            if self._at_once and not self._bus.heard:
+                await self._write()
+                return
+            self._writing = asyncio.create_task(self._write())
+        elif self._writing is asyncio.current_task():
+            return  # an observer has made a fact: the next batch takes it along
+        await asyncio.shield(self._writing)
 
     async def _write(self) -> None:
-        self.flushing = True
         try:
             while self._outbox:
                 batch, self._outbox = self._outbox, []
                 await self._log.append_many(batch)
                 if self._bus.heard:
+                    self._telling = True
                     for event in batch:
                         await self._bus.fire(event.kind, evt=event)
+                    self._telling = False
         except BaseException as error:
             self.broken = error
             raise
         finally:
-            self.flushing = False
-            waiting, self._waiting = self._waiting, []
-            for written in waiting:
-                if not written.done():
-                    written.set_result(None)
+            self._writing = None
+
+    async def leave(self) -> None:
+        """Let an append in hand end; then write nothing more, and tell nobody any more."""
+        self._outbox.clear()
+        self.broken = self.broken or asyncio.CancelledError("the engine has left this run")
+        writing = self._writing
+        if writing is not None:
+            if self._telling:
+                writing.cancel()
+            await asyncio.wait((writing,))
 
     def park_id(self, path: str) -> str:
         """The id of the next interrupt with this path; ids never recur in a tree."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from playground.kernel import (
@@ -34,6 +37,15 @@ from playground.kernel import (
     merge,
 )
 
+THOROUGH = 30 if os.environ.get("HYPOTHESIS_PROFILE") == "thorough" else 1
+"""How many times more examples than usual."""
+
+
+def law(examples: int) -> settings:
+    """The settings of a property test over whole runs."""
+    return settings(max_examples=examples * THOROUGH, deadline=None, suppress_health_check=list(HealthCheck))
+
+
 KINDS = (
     *("plain", "plain", "merge", "loop", "jump", "rejoin", "fan"),
     *("ask", "asks", "flaky", "fail", "tool", "child"),
@@ -46,6 +58,8 @@ class Ledger:
 
     returned: Counter[tuple[str, str, int]] = field(default_factory=Counter)
     tool_calls: Counter[str] = field(default_factory=Counter)
+    on_start: Callable[[NodeContext], None] = lambda ctx: None
+    on_call: Callable[[ToolCall], None] = lambda call: None
 
 
 class Tools:
@@ -53,6 +67,7 @@ class Tools:
         self.ledger = ledger
 
     async def dispatch(self, call: ToolCall, ctx: object = None) -> ToolResult:
+        self.ledger.on_call(call)
         self.ledger.tool_calls[call.call_id] += 1
         return ToolResult.success(f"{call.name} of {call.arguments['x']}", call.call_id)
 
@@ -111,6 +126,7 @@ def build(spec: PlanSpec, ledger: Ledger) -> Plan:
         )
 
     def work(value: JsonValue, ctx: NodeContext) -> Outcome:
+        ledger.on_start(ctx)
         return _returns(ledger, ctx, Outcome.ok(value, log=[["work", value]]))
 
     plan.add(Node("work", FnBody(work), template=True), Node("gather", FnBody(lambda value: value)))
@@ -130,6 +146,7 @@ def _body(index: int, kind: str, count: int, ledger: Ledger):
     name = f"n{index}"
 
     async def run(value: JsonValue, ctx: NodeContext) -> Outcome:
+        ledger.on_start(ctx)
         times = ctx.run.state_of(ctx.node_id).activation
         seen = [name, value if not isinstance(value, dict | list) else len(value)]
         outcome = Outcome.ok(f"{name}.{times}", log=[seen], n=1)

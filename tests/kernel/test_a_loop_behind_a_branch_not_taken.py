@@ -56,4 +56,4 @@ async def test_a_loop_that_nothing_leads_into_is_a_mistake_and_stalls() -> None:
 async def test_a_loop_that_is_open_but_waits_for_itself_still_stalls_with_a_reason() -> None:
     run = await run_with_loop("a", "b", taken=True)
     assert run.state == "failed"
-    assert "'a', 'b' never ran" in str(run.final_output)
+    assert "'a' never ran (it waits for b), 'b' never ran (it waits for a)" in str(run.final_output)

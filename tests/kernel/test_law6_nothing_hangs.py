@@ -8,10 +8,16 @@ import pytest
 
 from playground.kernel import (
     END,
+    Channel,
     Event,
     FnBody,
     Goto,
+    Interrupt,
+    LLMBody,
+    LlmReply,
     Node,
+    NodeContext,
+    NotSuspended,
     Outcome,
     Plan,
     RetryPolicy,
@@ -24,7 +30,9 @@ from playground.kernel import (
     append,
     last,
     merge,
+    replay,
 )
+from tests.kernel.logs import GatedLog, turns
 
 
 def plan_of(**bodies: object) -> Plan:
@@ -173,6 +181,13 @@ async def test_a_predicate_chooses_which_errors_to_try_again() -> None:
     assert len(calls) == 1
 
 
+async def test_a_retry_policy_that_raises_fails_the_node_and_is_named() -> None:
+    policy = RetryPolicy(3, 0, retry_on=lambda error: error.nope)
+    run, _ = await failed(Plan().add(Node("bad", FnBody(lambda x: 1 / 0), retry=policy)))
+    assert "node 'bad' failed: ZeroDivisionError" in run.final_output
+    assert "its retry policy raised AttributeError" in run.final_output
+
+
 @pytest.mark.parametrize("depth", [1, 4])
 @pytest.mark.parametrize("width", [1, 8])
 async def test_nested_runs_never_wait_for_their_parents_slot(depth: int, width: int) -> None:
@@ -265,3 +280,274 @@ async def test_a_failing_store_propagates_like_a_crash() -> None:
         await Scheduler(eventlog=Full(whole.eventlog, 2)).run(plan, run_id="r")
     run = await whole.recover(plan, "r")
     assert (run.state, run.shared["n"]) == (RunState.COMPLETED, 2)
+
+
+async def test_a_failure_while_a_sibling_is_being_written_down_still_ends_the_run() -> None:
+    log = GatedLog()
+    fail = asyncio.Event()
+
+    async def bad(x: object) -> None:
+        await fail.wait()
+        raise RuntimeError("broken")
+
+    async def busy(x: object, ctx: NodeContext) -> None:
+        log.shut()
+        await ctx.note("busy")
+
+    scheduler = Scheduler(eventlog=log)
+    task = asyncio.create_task(scheduler.run(plan_of(bad=bad, busy=busy), run_id="r"))
+    await log.writing.wait()
+    fail.set()
+    await turns()
+    log.open()
+    run = await task
+    assert run.final_output == "node 'bad' failed: RuntimeError: broken"
+    assert [e.kind for e in await log.events("r")][-4:] == [
+        "note",
+        "node_failed",
+        "node_cancelled",
+        "run_failed",
+    ]
+
+
+async def test_a_timeout_while_a_fact_is_being_written_is_one_failure_and_the_fact_is_kept() -> None:
+    log = GatedLog()
+
+    async def busy(x: object, ctx: NodeContext) -> None:
+        log.shut()
+        asyncio.get_running_loop().call_later(0.02, log.open)
+        await ctx.note("busy")
+
+    plan = Plan().add(Node("busy", FnBody(busy), timeout=0.005))
+    run = await Scheduler(eventlog=log).run(plan, run_id="r")
+    assert run.final_output == "node 'busy' failed: TimeoutError: node 'busy' took longer than 0.005 s"
+    assert "note" in [e.kind for e in await log.events("r")]
+
+
+async def test_cancelling_while_a_fact_is_being_written_ends_the_run_and_its_siblings() -> None:
+    log = GatedLog()
+
+    async def busy(x: object, ctx: NodeContext) -> None:
+        log.shut()
+        await ctx.note("busy")
+
+    async def hang(x: object) -> None:
+        await asyncio.sleep(60)
+
+    scheduler = Scheduler(eventlog=log)
+    task = asyncio.create_task(scheduler.run(plan_of(busy=busy, hang=hang), run_id="r"))
+    await log.writing.wait()
+    await scheduler.cancel("r")
+    await turns()
+    log.open()
+    run = await asyncio.wait_for(task, 5)
+    assert (run.state, run.final_output) == (RunState.FAILED, "cancelled")
+    assert [e.data["node"] for e in await log.events("r") if e.kind == "node_cancelled"] == ["busy", "hang"]
+
+
+async def test_a_second_request_to_cancel_changes_nothing() -> None:
+    started = asyncio.Event()
+
+    async def hang(x: object) -> None:
+        started.set()
+        await asyncio.sleep(60)
+
+    async def drive() -> tuple[Run, int]:
+        run = await scheduler.run(plan_of(hang=hang), run_id="r")
+        return run, asyncio.current_task().cancelling()
+
+    scheduler = Scheduler()
+    task = asyncio.create_task(drive())
+    await started.wait()
+    await scheduler.cancel("r")
+    await scheduler.cancel("r")
+    run, cancelling = await task
+    assert (run.state, cancelling) == (RunState.FAILED, 0)
+    with pytest.raises(NotSuspended, match="there is nothing to cancel"):
+        await scheduler.cancel("r")
+
+
+async def answers_its_cancellation(how: str) -> str:
+    try:
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        if how == "raises":
+            raise RuntimeError("cleanup failed") from None
+    return "went on"
+
+
+@pytest.mark.parametrize("how", ["raises", "returns"])
+async def test_a_body_cannot_refuse_a_request_to_cancel(how: str) -> None:
+    scheduler = Scheduler()
+    plan = plan_of(a=lambda x: answers_its_cancellation(how))
+    task = asyncio.create_task(scheduler.run(plan, run_id="r"))
+    await turns()
+    await scheduler.cancel("r")
+    run = await asyncio.wait_for(task, 5)
+    assert (run.state, run.final_output) == (RunState.FAILED, "cancelled")
+
+
+async def test_a_shutdown_is_a_crash_even_if_a_cleanup_fails_in_it() -> None:
+    scheduler = Scheduler()
+    task = asyncio.create_task(
+        scheduler.run(plan_of(a=lambda x: answers_its_cancellation("raises")), run_id="r")
+    )
+    await turns()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (await scheduler.recover(plan_of(a=lambda x: "done"), "r")).final_output == "done"
+
+
+async def test_a_shutdown_while_a_fact_is_being_written_leaves_a_log_to_go_on_from() -> None:
+    log = GatedLog()
+
+    async def busy(x: object, ctx: NodeContext) -> str:
+        if ctx.attempt == 1:
+            log.shut()
+        await ctx.note("busy")
+        return "done"
+
+    scheduler = Scheduler(eventlog=log)
+    plan = plan_of(busy=busy)
+    task = asyncio.create_task(scheduler.run(plan, run_id="r"))
+    await log.writing.wait()
+    task.cancel()
+    await turns()
+    log.open()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (await scheduler.recover(plan, "r")).final_output == "done"
+
+
+async def test_a_cancelled_sibling_is_not_tried_again() -> None:
+    """Case D26: its cleanup may fail, and its policy may say to try again."""
+    started = []
+
+    async def bad(x: object) -> None:
+        await turns()
+        raise RuntimeError("broken")
+
+    async def sibling(x: object) -> str:
+        started.append(1)
+        return await answers_its_cancellation("raises")
+
+    plan = Plan().add(
+        Node("bad", FnBody(bad)),
+        Node("sibling", FnBody(sibling), retry=RetryPolicy(3, 0)),
+        Node("n", FnBody(len)),
+    )
+    run = await asyncio.wait_for(Scheduler().run(plan), 5)
+    assert run.final_output == "node 'bad' failed: RuntimeError: broken"
+    assert started == [1]
+
+
+def parking() -> Plan:
+    return Plan().add(Node("ask", FnBody(lambda x: Outcome.park("input"))))
+
+
+async def ends_of(scheduler: Scheduler) -> list[tuple[str, str]]:
+    ends = ("run_completed", "run_failed")
+    return [(e.run_id, e.kind) for e in await scheduler.eventlog.stream("r") if e.kind in ends]
+
+
+async def test_cancelling_a_parked_run_ends_its_child_runs_before_it() -> None:
+    plan = Plan().add(Node("outer", SubPlanBody(Plan().add(Node("inner", SubPlanBody(parking()))))))
+    scheduler = Scheduler()
+    await scheduler.run(plan, run_id="r")
+    await scheduler.cancel("r")
+    assert await ends_of(scheduler) == [(run_id, "run_failed") for run_id in ("r~1~1", "r~1", "r")]
+    withdrawn = [e.run_id for e in await scheduler.eventlog.stream("r") if e.kind == "interrupt_cancelled"]
+    assert withdrawn == ["r~1~1", "r~1", "r"]
+
+
+@pytest.mark.parametrize("bad", ["raises", "times out"])
+async def test_a_run_that_fails_leaves_no_child_run_behind(bad: str) -> None:
+    async def fail(x: object) -> None:
+        await asyncio.sleep(0 if bad == "raises" else 60)
+        raise RuntimeError("broken")
+
+    plan = Plan().add(
+        Node("parked", SubPlanBody(parking())),
+        Node("running", SubPlanBody(plan_of(hang=lambda x: asyncio.sleep(60)))),
+        Node("failing", SubPlanBody(plan_of(fail=fail)), timeout=0.05),
+    )
+    scheduler = Scheduler()
+    run = await scheduler.run(plan, run_id="r")
+    assert run.state is RunState.FAILED
+    assert sorted(await ends_of(scheduler)) == [(i, "run_failed") for i in ("r", "r~1", "r~2", "r~3")]
+    assert (await ends_of(scheduler))[-1] == ("r", "run_failed")
+
+
+async def test_an_early_end_leaves_no_child_run_behind() -> None:
+    plan = Plan().add(
+        Node("parked", SubPlanBody(parking())), Node("end", FnBody(lambda x: Outcome("out", {}, Goto(END))))
+    )
+    scheduler = Scheduler()
+    run = await scheduler.run(plan, run_id="r")
+    assert (run.state, run.final_output) == (RunState.COMPLETED, "out")
+    assert await ends_of(scheduler) == [("r~1", "run_failed"), ("r", "run_completed")]
+
+
+@pytest.mark.parametrize("value", [0, "", False, [], None])
+async def test_an_early_end_keeps_what_a_terminal_node_returned(value: object) -> None:
+    plan = Plan().add(
+        Node("t", FnBody(lambda x: Outcome(value)), terminal=True),
+        Node("end", FnBody(lambda x: Outcome("out", {}, Goto(END)))),
+    )
+    assert (await Scheduler().run(plan)).final_output == value
+
+
+async def test_a_reducer_that_raises_fails_the_run_and_names_channel_and_writer() -> None:
+    def picky(old: object, new: object) -> object:
+        raise KeyError("no such thing")
+
+    plan = Plan({"odd": Channel(0, picky), "n": add(0)}).add(Node("a", FnBody(lambda x: {"odd": 1, "n": 1})))
+    run = await Scheduler().run(plan)
+    assert "channel 'odd' cannot fold what 'a' wrote (KeyError: 'no such thing')" in run.final_output
+    assert run.shared == {"odd": 0, "n": 0}
+
+
+async def test_a_sum_that_is_no_number_any_more_fails_the_run_and_changes_nothing() -> None:
+    plan = Plan({"xs": append(), "n": add(1e308), "m": merge()})
+    plan.add(Node("a", FnBody(lambda x: {"xs": [1], "n": 1e308, "m": {"k": 1}})))
+    scheduler = Scheduler()
+    run = await scheduler.run(plan)
+    assert (
+        "channel 'n' cannot fold what 'a' wrote (NotJson: result of the reducer add holds inf"
+        in run.final_output
+    )
+    assert run.shared == {"xs": [], "n": 1e308, "m": {}}
+    assert replay(plan, await scheduler.eventlog.events(run.run_id)).shared == run.shared
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (Interrupt(5), "asks with a kind of type int: use text"),
+        (Interrupt("input", question=None), "asks with a question of type NoneType: use text"),
+        (Interrupt("input", {1, 2}), "holds {1, 2} of type set"),
+        (Interrupt("input", expires_in=float("nan")), "holds nan"),
+        (Interrupt("input", default=b"x"), "holds b'x' of type bytes"),
+    ],
+)
+async def test_a_question_that_no_log_can_keep_fails_the_run_by_name(asked: Interrupt, message: str) -> None:
+    run, events = await failed(plan_of(bad=lambda x: Outcome(suspend=asked)))
+    assert message in run.final_output
+    assert "node 'bad'" in run.final_output
+    assert "interrupted" not in [e.kind for e in events]
+
+
+async def test_a_model_without_a_count_of_tokens_is_one_that_used_none() -> None:
+    class Model:
+        async def chat(self, messages: object, **_: object) -> LlmReply:
+            return LlmReply("hi", (), None)
+
+    run = await Scheduler(llm=Model()).run(Plan().add(Node("a", LLMBody("?"))))
+    assert (run.final_output, run.metrics["tokens"]) == ("hi", 0)
+
+
+async def test_what_a_run_refuses_takes_no_number_in_the_log() -> None:
+    """Case D41: a log never has a gap where a bad fact would have been."""
+    _, events = await failed(plan_of(bad=lambda x: Outcome(suspend=Interrupt(5))))
+    assert [e.seq for e in events] == [e.pos for e in events] == list(range(1, len(events) + 1))

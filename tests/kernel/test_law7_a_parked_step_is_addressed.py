@@ -12,6 +12,7 @@ from playground.kernel import (
     Expired,
     FnBody,
     Goto,
+    InMemoryStore,
     Node,
     NodeContext,
     NoSuchInterrupt,
@@ -26,6 +27,7 @@ from playground.kernel import (
     ToolResult,
     append,
 )
+from tests.kernel.logs import turns
 
 
 def ask(question: str = "?", **options: object) -> FnBody:
@@ -337,3 +339,50 @@ async def test_a_child_with_ports_of_its_own_uses_them() -> None:
     )
     run = await Scheduler(tools=Tools("parent's")).run(outer)
     assert run.final_output == {"own": "child's", "n": "parent's"}
+
+
+async def test_two_calls_of_one_tool_that_ask_the_same_get_their_own_answers() -> None:
+    """Case D08, with one tool called twice."""
+
+    class Tools:
+        async def dispatch(self, call: ToolCall, ctx: NodeContext) -> ToolResult:
+            return ToolResult.success([call.arguments["who"], await ctx.interrupt("input", "?")])
+
+    async def agent(x: object, ctx: NodeContext) -> list[object]:
+        calls = [ctx.call_tool("ask", {"who": who}) for who in ("ana", "bo", "bo")]
+        return [result.output for result in await ctx.together(*calls)]
+
+    plan = Plan().add(Node("agent", FnBody(agent)))
+    scheduler = Scheduler(tools=Tools())
+    run = await scheduler.run(plan)
+    assert list(run.interrupts) == ["agent/ask", "agent/ask@2", "agent/ask@3"]
+    for interrupt_id in ("agent/ask@2", "agent/ask@3", "agent/ask"):
+        run = await scheduler.resume(plan, run.run_id, {interrupt_id: interrupt_id})
+    assert run.final_output == [["ana", "agent/ask"], ["bo", "agent/ask@2"], ["bo", "agent/ask@3"]]
+
+
+async def test_an_answer_that_comes_while_the_run_is_being_saved_waits_for_its_turn() -> None:
+    class SlowStore(InMemoryStore):
+        def __init__(self) -> None:
+            super().__init__()
+            self.saving, self.gate = asyncio.Event(), asyncio.Event()
+            self.gate.set()
+
+        async def save(self, *args: object, **options: object) -> int:
+            self.saving.set()
+            await self.gate.wait()
+            return await super().save(*args, **options)
+
+    store = SlowStore()
+    scheduler = Scheduler(store=store)
+    await scheduler.run(asking("a", "b"), run_id="r")
+    store.saving.clear()
+    store.gate.clear()
+    first = asyncio.create_task(scheduler.resume(asking("a", "b"), "r", {"a": 1}))
+    await store.saving.wait()
+    second = asyncio.create_task(scheduler.resume(asking("a", "b"), "r", {"b": 2}))
+    await turns()
+    store.gate.set()
+    await first
+    assert (await second).final_output == {"a": 1, "b": 2}
+    assert (await scheduler.load(asking("a", "b"), "r")).state is RunState.COMPLETED
