@@ -76,4 +76,3 @@ function fromAddress() {
 }
 say();
 fromAddress();
-addEventListener("load", () => location.hash && range.dispatchEvent(new Event("travel")));
