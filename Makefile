@@ -59,5 +59,5 @@ $(VENV)/dev.stamp: $(VENV)/play.stamp
 
 $(BENCH_VENV)/bench.stamp: pyproject.toml bench/requirements.txt
 	$(PYTHON) -m venv $(BENCH_VENV)
-	$(BENCH_VENV)/bin/python -m pip install -q --requirement bench/requirements.txt --editable .
+	$(BENCH_VENV)/bin/python -m pip install -q --requirement bench/requirements.txt --editable ".[fast]"
 	@touch $@

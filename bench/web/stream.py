@@ -46,6 +46,7 @@ async def _watch(server: tuple[str, ...], viewers: int) -> dict[str, float]:
     address = child.address["port"], child.address["path"]
     try:
         await audience.join(*address, sampled=True)
+        await asyncio.sleep(1)  # what happened before has arrived, so the next event's number is known
         await _publish(child, audience, 1, RATE, 1)
         audience.leave()
         await asyncio.sleep(0.5)

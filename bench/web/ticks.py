@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-_wanted: asyncio.Queue[asyncio.Future[None]] = asyncio.Queue()
+_wanted: asyncio.Queue[tuple[int, asyncio.Future[None]]] = asyncio.Queue()
 
 
-async def tick() -> None:
-    """Ask for one tick; back when it is in the log."""
+async def tick(count: int) -> None:
+    """Ask for `count` ticks back to back; returns when they are in the log."""
     done = asyncio.get_running_loop().create_future()
-    _wanted.put_nowait(done)
+    _wanted.put_nowait((count, done))
     await done
 
 
-async def ticks() -> AsyncIterator[asyncio.Future[None]]:
-    """Each request for a tick, to be answered once it has been given."""
+async def ticks() -> AsyncIterator[tuple[int, asyncio.Future[None]]]:
+    """Each request, with a future that is to be answered once its ticks have been given."""
     while True:
         yield await _wanted.get()

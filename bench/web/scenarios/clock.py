@@ -1,17 +1,18 @@
 """A run that says `tick` whenever it is told to: what the stream's measurements look at."""
 
 from bench.web.ticks import ticks
-from playground import Node, Outcome, Plan, Scenario, ScenarioEnv
+from playground import FnBody, Node, Outcome, Plan, Scenario, ScenarioEnv
 
 
 def build(_: ScenarioEnv) -> Plan:
     async def clock(_, ctx):
-        async for answer in ticks():
-            await ctx.note("tick", text="x" * 48)
-            answer.set_result(None)
+        async for count, done in ticks():
+            for _ in range(count):
+                await ctx.note("tick", text="x" * 48)
+            done.set_result(None)
         return Outcome.ok()
 
-    return Plan(entry=("clock",)).add(Node("clock", clock))
+    return Plan(entry=("clock",)).add(Node("clock", FnBody(clock)))
 
 
 BOTH = {"en": "Clock", "zh": "时钟"}
