@@ -25,7 +25,7 @@ Part = Callable[[How], Awaitable[Table | list[Table] | list[Sheet]]]
 
 def parts() -> dict[str, Part]:
     """Every comparison by name, in the order in which they run."""
-    from bench import agenton, strategies
+    from bench import agenton, runtime, strategies
     from bench.kernel import bus, cold, durable, memory, resume, waves
     from bench.web import stream
 
@@ -49,6 +49,7 @@ def parts() -> dict[str, Part]:
         "import": imports,
         "stream": stream.stream,
         "agenton": printing(agenton.main),
+        "react": runtime.react,
         "strategies": printing(strategies.main),
     }
 

@@ -124,6 +124,10 @@ def compactions(measure: Measure) -> Iterator[Row]:
         for size, messages in histories.items():
             works[size] = compacting(messages, int(measure.total(messages) / full), measure, level)
         yield Row(f"{level.name.lower()}, in {measure.unit}", works)
+    window = measure.total(histories[SIZES[0]]) // 4
+    yield Row(
+        f"one turn later, in {measure.unit}", {s: later(m, window, measure) for s, m in histories.items()}
+    )
     if measure is MESSAGES:
         yield Row("(a look at every message)", {s: lambda m=m: look(m) for s, m in histories.items()})
 
@@ -133,6 +137,19 @@ def compacting(messages: list[Message], capacity: int, measure: Measure, level: 
         context = TieredCompactionContext(Instant(), capacity=capacity, measure=measure)
         assembly = await context.compact(messages)
         assert assembly.level == level, assembly.facts()
+        assert assembly.after <= capacity
+
+    return work
+
+
+def later(messages: list[Message], capacity: int, measure: Measure) -> Work:
+    """A turn of a conversation that has been compacted before: the history is read on from where it was."""
+    context = TieredCompactionContext(Instant(), capacity=capacity, measure=measure)
+    growing = messages[:-2]
+
+    async def work() -> None:
+        growing.extend(messages[-2:])
+        assembly = await context.compact(growing)
         assert assembly.after <= capacity
 
     return work

@@ -171,7 +171,7 @@ def _resume(args: argparse.Namespace) -> int:
         async with _sessions(args) as sessions:
             described = await sessions.describe(args.run_id)
             after = described["last_event_id"]
-            open_ids = [asked["id"] for asked in _asked(described)]
+            open_ids = [str(asked["id"]) for asked in _asked(described)]
             answers = _answers(args, open_ids) if open_ids else {}
             await sessions.answer(args.run_id, answers, via="cli")
             return await _to_the_end(sessions, args.run_id, args, after if isinstance(after, int) else 0)
@@ -287,10 +287,9 @@ def _given(sessions: Sessions, key: str, text: str | None) -> JsonValue:
     return parsed
 
 
-def _answers(args: argparse.Namespace, open_ids: Sequence[JsonValue]) -> dict[str, Answer]:
+def _answers(args: argparse.Namespace, ids: Sequence[str]) -> dict[str, Answer]:
     from playground.sessions import Answer
 
-    ids = [str(id) for id in open_ids]
     if args.approve or args.reject:
         return {id: Answer(approved=bool(args.approve)) for id in ids}
     try:
@@ -410,7 +409,7 @@ def check(_, ctx):
     return "published" if ctx.resume_value["approved"] else "thrown away"
 
 
-def build(lang, env):
+def build(env):
     return Workflow().add("draft", draft).add("check", check, terminal=True).edge("draft", "check")
 
 
@@ -421,6 +420,6 @@ scenario = Scenario(
     teaches={"en": "How a step waits for a person.", "zh": "一个步骤如何等待人。"},
     concepts=("interrupt",),
     default_input={"en": "the sea", "zh": "大海"},
-    build=build,
+    make=build,
 )
 '''

@@ -13,6 +13,7 @@ import os
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -128,7 +129,8 @@ class _Tree:
     def __init__(self, path: Path, root_id: str, *, sync: bool) -> None:
         self._path = path
         self._root_id = root_id
-        self._journal = Journal(path, eventfile.header_of(root_id), self._whole, sync=sync)
+        whole = partial(_whole_batches, path, root_id)
+        self._journal = Journal(path, eventfile.header_of(root_id), whole, sync=sync)
         self._last_seq: dict[str, int] = {}
         self._last_pos = 0
         self._knows_all_runs = True
@@ -139,7 +141,8 @@ class _Tree:
             if not self._knows_all_runs and any(event.run_id not in self._last_seq for event in events):
                 self._learn(eventfile.heads(read_file(self._path)))
                 self._knows_all_runs = True
-            check_batch(events, self._last_seq, self._last_pos)
+            last_seq = {event.run_id: self._last_seq.get(event.run_id, 0) for event in events}
+            check_batch(events, last_seq, self._last_pos)
             self._journal.write(lines)
             self._learn((event.run_id, event.seq, event.pos) for event in events)
 
@@ -163,24 +166,24 @@ class _Tree:
         if data:
             EventFile(self._path, self._root_id, data)
             last = eventfile.last_head(data)
-            if last is None or not last[2]:
-                self._knows_all_runs = True
-                self._learn(eventfile.heads(data))
-            else:
-                self._learn([last])
+            if last is None:
+                raise DamagedLog(self._path, f"line {data.count(10)}", "this is not an event as we write it")
+            self._knows_all_runs = not last[2]
+            self._learn(eventfile.heads(data) if self._knows_all_runs else [last])
 
     def _learn(self, heads: Iterable[tuple[str, int, int]]) -> None:
         for run_id, seq, pos in heads:
             self._last_seq[run_id] = seq
             self._last_pos = pos or self._last_pos
 
-    def _whole(self, data: bytes) -> int:
-        """How much of `data` is whole; only what a crash can leave may follow it."""
-        keep = eventfile.committed(data)
-        if data.find(b"\n", keep) >= 0:
-            for _ in EventFile(self._path, self._root_id, read_file(self._path)).of_tree():
-                pass
-        return keep
+
+def _whole_batches(path: Path, root_id: str, data: bytes) -> int:
+    """How much of the file's last bytes is whole; only what a crash can leave may follow it."""
+    keep = eventfile.committed(data)
+    if data.find(b"\n", keep) >= 0:
+        for _ in EventFile(path, root_id, read_file(path)).of_tree():
+            pass
+    return keep
 
 
 class FileCheckpointStore:
@@ -236,7 +239,7 @@ class FileCheckpointStore:
         check_run_id(root_id)
 
         def unlink() -> None:
-            with locked_folder(self._directory):
+            with locked_folder(self._directory), named(self._directory):
                 for entry in os.scandir(self._directory):
                     name, _, rest = entry.name.partition(".")
                     if root_of(name) == root_id and rest in ("json", "json.tmp"):

@@ -28,7 +28,7 @@ FORMAT = 1
 
 
 class Journal:
-    """One such file.  Every method but `read` needs the lock, and none of them waits for it.
+    """One such file.  Looking and writing need the lock; nothing here waits for it.
 
     Args:
         header: what the first line says; `read_header` checks it.
@@ -40,10 +40,10 @@ class Journal:
     def __init__(self, path: Path, header: JsonObject, whole: Callable[[bytes], int], *, sync: bool) -> None:
         self.path = path
         self.end = 0
+        self._fd = -1
         self._header = encode({**header, "format": FORMAT}).encode() + b"\n"
         self._whole = whole
         self._sync = sync
-        self._fd = -1
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -112,7 +112,8 @@ class Journal:
 
     def remove(self) -> None:
         """Delete the file; other processes notice when they next lock it."""
-        self.path.unlink(missing_ok=True)
+        with named(self.path):
+            self.path.unlink(missing_ok=True)
         self.close()
 
     def close(self) -> None:
@@ -121,6 +122,9 @@ class Journal:
             os.close(self._fd)
         self._fd = -1
         self.end = 0
+
+    def __del__(self) -> None:
+        self.close()
 
     def _lock(self) -> None:
         with named(self.path):
@@ -155,7 +159,8 @@ def locked_folder(path: Path, *, wait: bool = False) -> Iterator[None]:
     with named(path):
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        lock(fd, wait=wait)
+        with named(path):
+            lock(fd, wait=wait)
         yield
     finally:
         os.close(fd)

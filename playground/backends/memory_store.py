@@ -12,16 +12,24 @@ from playground.backends.store import (
     frozen_data,
     tree_of,
 )
-from playground.kernel.eventlog import Event, InMemoryEventLog, InMemoryStore, check_run_id, root_of
+from playground.kernel.eventlog import (
+    Event,
+    InMemoryEventLog,
+    InMemoryStore,
+    check_batch,
+    check_run_id,
+    root_of,
+)
 from playground.kernel.values import JsonObject, JsonValue, freeze, thaw
 
 
 class MemoryEventLog(InMemoryEventLog):
-    """The kernel's log in memory, as strict about ids and values as the logs on disk."""
+    """The kernel's log in memory, as strict about ids, values and beginnings as the logs on disk."""
 
     async def append_many(self, events: Sequence[Event]) -> None:
         if events:
             tree_of(events)
+            check_batch(events, {event.run_id: 0 for event in events if event.run_id not in self._runs}, 0)
             await super().append_many([event._replace(data=frozen_data(event)) for event in events])
 
     async def events(self, run_id: str) -> list[Event]:

@@ -18,7 +18,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeGuard, TypeVar, cast, runtime_checkable
 
 from playground.kernel.channels import Reset
 from playground.kernel.command import Command, Goto, Send
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from playground.kernel.graph import Plan
 
 T = TypeVar("T")
+
+_ENCODE = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=repr).encode
+"""What was asked of a model, a tool or a child as one text."""
 
 Control: TypeAlias = Command | Sequence[Command] | None
 
@@ -286,7 +289,7 @@ class NodeContext:
         returned: JsonObject = {"node": self.node_id, "call_id": call_id, "call": key}
         self.run.calls_in_flight += 1
         try:
-            if isinstance(model, TurnAware):
+            if _is_turn_aware(model):
                 reply = await model.chat_at(turn, messages, tools=tools, system=system, on_delta=on_delta)
             else:
                 reply = await model.chat(messages, tools=tools, system=system, on_delta=on_delta)
@@ -405,6 +408,8 @@ class NodeContext:
         If some park, the others finish first and keep their results; then the node parks.
         If one raises, the rest are cancelled and the error goes on.
         """
+        if len(calls) == 1:
+            return [await calls[0]]
         tasks = [asyncio.ensure_future(call) for call in calls]
         try:
             waiting = set(tasks)
@@ -443,7 +448,7 @@ class NodeContext:
         return self._activation
 
     def _call_key(self, kind: str, name: str, asked: object) -> str:
-        text = json.dumps(asked, sort_keys=True, separators=(",", ":"), default=repr)
+        text = _ENCODE(asked)
         digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
         base = f"{self._scope}{kind}:{name}:{digest}"
         count = self._counts.get(base, 0) + 1
@@ -453,6 +458,11 @@ class NodeContext:
     def _call_id(self, key: str) -> str:
         state = self.run.node_states[self.node_id]
         return f"{self.run_id}:{self.node_id}:{state.activation}:{key}"
+
+
+def _is_turn_aware(model: LlmPort | TurnAware) -> TypeGuard[TurnAware]:
+    """Whether to tell it the turn; a look at the protocol itself would cost more than the rest of a call."""
+    return hasattr(model, "chat_at")
 
 
 def addressed(asked: Interrupt, host: Host, node_id: str, path: str) -> dict[str, JsonValue]:

@@ -141,6 +141,10 @@ _FORMAT = 1
 _PER_OPENING = 8
 """How many summaries are kept of histories with one and the same opening: of branches, and of other runs."""
 
+_PROBLEM_CHARS = 500
+_PROVEN = 8
+"""How many cuts are known to fit without looking into the documents."""
+
 _SHORTEST_LINE, _LONGEST_LINE = 80, 1_000
 """Between how many characters of one message a summariser is given."""
 
@@ -179,19 +183,27 @@ class Summaries:
         self._chars = chars
         self._timeout = timeout
         self._reading = reading
+        self._proven: list[tuple[History, Cut]] = []
 
     def kept_in(self, documents: Documents) -> Summaries:
         """The same, filed in `documents`."""
         other = copy(self)
         other._documents = documents
+        other._proven = []
         return other
 
     async def known(self, history: History) -> Cut | None:
         """The filed cut that covers most of `history`, if there is one."""
+        for begins_with, cut in self._proven:
+            if begins_with.told == history.told and history.blocks[: cut.start] == begins_with.blocks:
+                return cut
         filed = await self._filed(history)
         digests = _digests(history, (cut.start for cut in filed.values()))
         fitting = [cut for digest, cut in filed.items() if digests.get(cut.start) == digest]
-        return max(fitting, key=lambda cut: cut.start, default=None)
+        if not fitting:
+            return None
+        self._remember(history, max(fitting, key=lambda cut: cut.start))
+        return self._proven[0][1]
 
     async def extended(self, history: History, cut: Cut, start: int, level: CompressionLevel) -> Cut:
         """The cut at `start`, with one summary of what `cut` tells and of the blocks from there; it is filed.
@@ -212,6 +224,12 @@ class Summaries:
         latest = [(digest, cut), *others.items()][:_PER_OPENING]
         entries: JsonValue = [_entry(key, each) for key, each in latest]
         await self._documents.put(_SPACE, _opening(history), {"format": _FORMAT, "summaries": entries})
+        self._remember(history, cut)
+
+    def _remember(self, history: History, cut: Cut) -> None:
+        """Spare the next turns of this conversation the digest of all that is covered."""
+        begins_with = History(history.blocks[: cut.start], history.told)
+        self._proven = [(begins_with, cut), *self._proven][:_PROVEN]
 
     async def _filed(self, history: History) -> dict[str, Cut]:
         """The cuts that are filed under this opening, by digest; what cannot be read counts as absent."""
@@ -230,7 +248,8 @@ class Summaries:
         except TimeoutError:
             raise SummaryFailed(f"the summary took more than {self._timeout:g} s") from None
         except Exception as error:
-            raise SummaryFailed(f"the summary failed: {type(error).__name__}: {error}") from error
+            why = shortened(f"{type(error).__name__}: {error}", _PROBLEM_CHARS)
+            raise SummaryFailed(f"the summary failed: {why}") from error
         if not text:
             raise SummaryFailed("the summary is empty")
         return shortened(text, self._chars)

@@ -37,6 +37,9 @@ _FILLER_CHARACTERS = frozenset(
 
 _K1, _B = 1.2, 0.75
 _MOST_TERMS = 32
+_MOST_CHARACTERS = 10_000
+"""How much of a question is read: it may be a message with a whole file in it."""
+
 _COMMON_FROM = 64
 """A term known from fewer texts than this is never too common to find one by itself."""
 
@@ -139,7 +142,7 @@ class WordIndex:
         """The BM25 score of each text that shares a telling term with `query`.
 
         Args:
-            query: any text; its 32 rarest known terms count.
+            query: any text; of its first 10,000 characters the 32 rarest known terms count.
             single_characters: let a CJK run of which no pair is known be found by its
                 characters, so that 茶叶 finds 喝茶; finds more, and more that is wrong.
 
@@ -157,7 +160,7 @@ class WordIndex:
 
     def _known_terms(self, query: str, single_characters: bool) -> set[str]:
         known: set[str] = set()
-        for piece in pieces(query):
+        for piece in pieces(query[:_MOST_CHARACTERS]):
             if not _IS_CJK(piece):
                 wanted = [] if piece in _FILLERS else [piece]
             else:

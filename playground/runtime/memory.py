@@ -28,6 +28,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from itertools import islice
 from math import exp2, isfinite, sqrt
 from operator import mul
 from typing import Protocol, TypeAlias
@@ -50,6 +51,9 @@ _STALE = 0.8
 
 _WORST_SHARE_OF_BEST = 0.2
 _MOST_RECORDS = 100
+_BATCH = 100
+"""How many texts an embedding function is given at once."""
+
 _BREATH = 200
 """How many records are indexed before others get a turn."""
 
@@ -177,9 +181,9 @@ Embed: TypeAlias = Callable[[Sequence[str]], Awaitable[Sequence[Sequence[float]]
 class EmbeddingRecall:
     """Finds records by meaning: the cosine between the vectors of record and question.
 
-    Records are embedded with the next question, in one call.  When the embedding
-    function fails, records are found by their words instead and the failure is logged:
-    a memory that answers worse is better than a run that stops.
+    Records are embedded together with the next question, a hundred texts a call.  When the
+    embedding function fails, records are found by their words instead and the failure is
+    logged: a memory that answers worse is better than a run that stops.
 
     Args:
         embed: makes vectors of texts.
@@ -213,12 +217,18 @@ class EmbeddingRecall:
         return {key: cosine for key, cosine in cosines.items() if cosine >= self._threshold}
 
     async def _embedded(self, query: str) -> tuple[float, ...]:
-        """The question's vector; records that wait for theirs get them by the same call."""
-        waiting = dict(self._waiting)
-        vectors = await self._embed([*waiting.values(), query])
-        if len(vectors) != len(waiting) + 1 or len({len(vector) for vector in vectors}) != 1:
-            raise ValueError(f"{len(vectors)} vectors for {len(waiting) + 1} texts, or of uneven lengths")
-        for (key, text), vector in zip(waiting.items(), vectors, strict=False):
+        """The question's vector; records that wait for theirs get them on the way."""
+        waiting = list(self._waiting.items())
+        texts = [*(text for _, text in waiting), query]
+        vectors: list[Sequence[float]] = []
+        for start in range(0, len(texts), _BATCH):
+            vectors += await self._embed(texts[start : start + _BATCH])
+        lengths = {len(vector) for vector in (*vectors, *islice(self._vectors.values(), 1))}
+        if len(vectors) != len(texts) or len(lengths) != 1:
+            raise ValueError(
+                f"{len(vectors)} vectors for {len(texts)} texts, of the lengths {sorted(lengths)}"
+            )
+        for (key, text), vector in zip(waiting, vectors, strict=False):
             if self._waiting.get(key) == text:
                 self._vectors[key] = _unit(vector)
                 del self._waiting[key]

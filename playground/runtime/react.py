@@ -177,12 +177,13 @@ class _Think:
                 f"the model still asked for tools in turn {turn}, the last it had: "
                 "give it a clearer task, or allow more with max_turns"
             )
-        calls: list[JsonObject] = [
+        calls = [
             {"id": call.call_id, "name": call.name, "arguments": call.arguments, "problem": call.problem}
             for call in with_ids(reply.tool_calls, turn)
         ]
-        asked = {"role": "assistant", "content": reply.text, "tool_calls": calls}
-        return Outcome.goto("tools", calls, messages=[asked])
+        return Outcome.goto(
+            "tools", messages=[{"role": "assistant", "content": reply.text, "tool_calls": calls}]
+        )
 
     def _told(self, ctx: NodeContext) -> str:
         recalled = str(ctx.shared.get("recalled") or "")
@@ -206,8 +207,8 @@ class _Act:
     exits: _Exits
     kind = "tool"
 
-    async def run(self, input: JsonValue, ctx: NodeContext) -> Outcome:
-        calls = cast("list[JsonObject]", input)
+    async def run(self, input: JsonValue, ctx: NodeContext) -> Outcome:  # noqa: ARG002 (it reads the state)
+        calls = cast("list[JsonObject]", _messages(ctx.shared)[-1]["tool_calls"])
         leaving = next((call for call in calls if call["name"] in self.exits.takers), None)
         taker = self.exits.takers[cast("str", leaving["name"])] if leaving else ""
         results = await ctx.together(*(self._result(call, leaving, taker, ctx) for call in calls))

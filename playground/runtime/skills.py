@@ -42,6 +42,9 @@ _MAX_NAME = 100
 _DESCRIPTION_CHARS = 1_000
 """How much of a description the overview shows."""
 
+_TASK_CHARACTERS = 10_000
+"""How much of a task is read to match a skill: it may have a whole file in it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Skill:
@@ -133,6 +136,7 @@ class SkillRegistry:
 
         A task that names a skill gets it.
         """
+        task = task[:_TASK_CHARACTERS]
         asked = _key(task)
         named = [key for key in self._skills if _is_telling(key) and re.search(_whole(key), asked)]
         if named:

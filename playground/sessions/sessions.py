@@ -602,6 +602,7 @@ class Sessions:
                         yield told.event
                 if not self.is_driven(run_id):
                     break
+        await self._rest(run_id)
         for event in await self._stream(run_id, after, None):
             yield event
 
@@ -655,6 +656,8 @@ class Sessions:
                 raise _decided(interrupt_id, run.decisions[interrupt_id])
             else:
                 raise NotFound(f"run {run_id} never asked {interrupt_id!r}")
+        if not values and run.state is not RunState.SUSPENDED:
+            raise Conflict(f"run {run_id} is {run.state}: nothing to resume")
         if not values:
             raise Invalid("no answer was given: name at least one interrupt")
         await self._resume(run_id, values, by=by, via=via, comment="; ".join(comments))

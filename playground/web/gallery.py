@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from playground.kernel.eventlog import Event
@@ -91,6 +91,19 @@ def _from(*nodes: str) -> JsonObject:
 def _by(*nodes: str) -> JsonObject:
     return {"code": "goto", "nodes": list(nodes)}
 
+
+def _chain(*names: str, kind: str = "function") -> list[NodeShape]:
+    return [{"key": name, "kind": kind} for name in names]
+
+
+def _links(*names: str, into: str = "") -> list[EdgeShape]:
+    """Edges from the first name to all others, or from all of them into one."""
+    if into:
+        return [{"source": name, "target": into} for name in names]
+    return [{"source": names[0], "target": name} for name in names[1:]]
+
+
+EXPERTS = ("law", "cost", "risk")
 
 REACT: Topology = {
     "nodes": [
@@ -288,7 +301,7 @@ def lesson_sample(lang: Language) -> tuple[LessonStep, ...]:
                 "decide 发出 Goto。repair 之后还会回到 decide 吗？",
                 question="下一波会运行哪个节点？",
                 options=("decide", "approve_fix"),
-                answer="approve_fix",
+                answers=("approve_fix",),
             ),
             LessonStep("批准之后，approve_fix 的函数体会从头再运行一次。", node="approve_fix"),
         )
@@ -300,7 +313,7 @@ def lesson_sample(lang: Language) -> tuple[LessonStep, ...]:
             "decide says Goto. Nothing leads back, so that is a transfer.",
             question="Which node runs in the next wave?",
             options=("decide", "approve_fix"),
-            answer="approve_fix",
+            answers=("approve_fix",),
         ),
         LessonStep("After your answer the body of approve_fix runs again from its top.", node="approve_fix"),
     )
@@ -376,80 +389,106 @@ def tokens_sample() -> tuple[TokenStream, ...]:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Card:
+    title: Mapping[Language, str]
+    summary: Mapping[Language, str]
+    concepts: Mapping[Language, tuple[str, ...]]
+    plan: Topology
+
+
+_CARDS: Mapping[str, _Card] = {
+    "graph_demo": _Card(
+        {"en": "How waves advance", "zh": "波次怎么推进"},
+        {"en": "A fan-out and a join, seen wave by wave.", "zh": "一次扇出与汇合，一波一波地看。"},
+        {"en": ("waves", "join", "fan-out"), "zh": ("波次", "汇合", "扇出")},
+        {
+            "nodes": _chain("split", "a", "b", "c", "join", "report"),
+            "edges": [
+                *_links("split", "a", "b", "c"),
+                *_links("a", "b", "c", into="join"),
+                *_links("join", "report"),
+            ],
+        },
+    ),
+    "react_demo": _Card(
+        {"en": "ReAct by hand", "zh": "手工拼出 ReAct"},
+        {
+            "en": "A loop between thinking and tools, driven by Goto.",
+            "zh": "思考与工具之间的环，由 Goto 驱动。",
+        },
+        {"en": ("ReAct", "Goto", "tools"), "zh": ("ReAct", "Goto", "工具")},
+        {**REACT, "edges": [*_links("think", "tools", "final"), *_links("tools", "think")]},
+    ),
+    "trader": _Card(
+        {"en": "A buyer who haggles", "zh": "砍价的买手"},
+        {
+            "en": "Several rounds of haggling, and a person approves before the order goes out.",
+            "zh": "多轮砍价，下单前由人批准。",
+        },
+        {"en": ("approval", "memory", "write tools"), "zh": ("审批", "记忆", "写操作")},
+        {
+            "nodes": [
+                {"key": "offer", "entry": True, "kind": "model"},
+                *_chain("haggle", "approve", "buy", "leave"),
+            ],
+            "edges": [
+                *_links("offer", "haggle"),
+                *_links("haggle", "offer", "approve"),
+                *_links("approve", "buy", "leave"),
+            ],
+        },
+    ),
+    "aiops": _Card(
+        TITLE,
+        {
+            "en": "Diagnosis is a call and returns; repair is a transfer and does not.",
+            "zh": "诊断是委派，会返回；修复是接力，不返回。",
+        },
+        {"en": ("call", "transfer", "approval"), "zh": ("委派", "接力", "审批")},
+        INCIDENT,
+    ),
+    "blackboard": _Card(
+        {"en": "Blackboard", "zh": "黑板"},
+        {
+            "en": "Experts write on one board at once, a moderator decides, in rounds until they agree.",
+            "zh": "专家并行写板，主持人裁决，可多轮趋同。",
+        },
+        {"en": ("blackboard", "join", "rounds"), "zh": ("黑板", "汇合", "多轮")},
+        {
+            "nodes": [
+                {"key": "board", "entry": True},
+                *_chain(*EXPERTS, kind="agent"),
+                *_chain("moderator", "verdict"),
+            ],
+            "edges": [
+                *_links("board", *EXPERTS),
+                *_links(*EXPERTS, into="moderator"),
+                *_links("moderator", "board", "verdict"),
+            ],
+        },
+    ),
+}
+
+
 def cards_sample(lang: Language) -> tuple[ScenarioCard, ...]:
-    """Scenarios in the picker, one of them broken."""
+    """Scenarios in the picker, the last one broken."""
+    reason = "Line 12 has a syntax error: '(' was never closed."
     if lang == "zh":
-        return (
-            ScenarioCard(
-                "graph_demo",
-                "波次怎么推进",
-                "十二个节点、一次扇出与汇合：一波一波地看。",
-                ("波次", "汇合", "扇出"),
-                6,
-            ),
-            ScenarioCard(
-                "react_demo",
-                "手工拼出 ReAct",
-                "思考与工具之间的环，由 Goto 驱动。",
-                ("ReAct", "Goto", "工具"),
-                3,
-            ),
-            ScenarioCard(
-                "trader", "砍价的买手", "多轮砍价，下单前由人批准。", ("审批", "记忆", "写操作"), 5, waiting=1
-            ),
-            ScenarioCard(
-                "aiops", "故障响应", "诊断是委派，会返回；修复是接力，不返回。", ("委派", "接力", "审批"), 5
-            ),
-            ScenarioCard(
-                "blackboard", "黑板", "专家并行写板，主持人裁决，可多轮趋同。", ("黑板", "汇合", "多轮"), 5
-            ),
-            ScenarioCard(
-                "my_flow", "my_flow.py", error="第 12 行有语法错误：'(' 没有闭合。", traceback=TRACEBACK
-            ),
-        )
+        reason = "第 12 行有语法错误：'(' 没有闭合。"
     return (
-        ScenarioCard(
-            "graph_demo",
-            "How waves advance",
-            "A fan-out and a join, seen wave by wave.",
-            ("waves", "join", "fan-out"),
-            6,
+        *(
+            ScenarioCard(
+                key,
+                card.title[lang],
+                card.summary[lang],
+                card.concepts[lang],
+                graph(card.plan, direction="right"),
+                waiting=int(key == "trader"),
+            )
+            for key, card in _CARDS.items()
         ),
-        ScenarioCard(
-            "react_demo",
-            "ReAct by hand",
-            "A loop between thinking and tools, driven by Goto.",
-            ("ReAct", "Goto", "tools"),
-            3,
-        ),
-        ScenarioCard(
-            "trader",
-            "A buyer who haggles",
-            "Several rounds of haggling, and a person approves before the order goes out.",
-            ("approval", "memory", "write tools"),
-            5,
-            waiting=1,
-        ),
-        ScenarioCard(
-            "aiops",
-            "Incident response",
-            "Diagnosis is a call and returns; repair is a transfer and does not.",
-            ("call", "transfer", "approval"),
-            5,
-        ),
-        ScenarioCard(
-            "blackboard",
-            "Blackboard",
-            "Experts write on one board at once, a moderator decides, in rounds until they agree.",
-            ("blackboard", "join", "rounds"),
-            5,
-        ),
-        ScenarioCard(
-            "my_flow",
-            "my_flow.py",
-            error="Line 12 has a syntax error: '(' was never closed.",
-            traceback=TRACEBACK,
-        ),
+        ScenarioCard("my_flow", "my_flow.py", error=reason, traceback=TRACEBACK),
     )
 
 
@@ -558,17 +597,6 @@ def fan_out(lang: Language) -> tuple[Topology, Log]:
     return plan, log
 
 
-def _chain(*names: str) -> list[NodeShape]:
-    return [{"key": name} for name in names]
-
-
-def _links(*names: str, into: str = "") -> list[EdgeShape]:
-    """Edges from the first name to all others, or from all of them into one."""
-    if into:
-        return [{"source": name, "target": into} for name in names]
-    return [{"source": names[0], "target": name} for name in names[1:]]
-
-
 HARD: Mapping[str, Topology] = {
     "no node": {"nodes": [], "edges": []},
     "one node": {"nodes": _chain("alone"), "edges": []},
@@ -580,7 +608,7 @@ HARD: Mapping[str, Topology] = {
         ],
     },
     "think, act, redo": {
-        "nodes": _chain("think", "act", "check", "answer"),
+        "nodes": [{"key": "think", "entry": True}, *_chain("act", "check", "answer")],
         "edges": [
             {"source": "think", "target": "act", "conditional": True, "label": "needs a tool"},
             {"source": "act", "target": "check"},
@@ -729,7 +757,7 @@ def render_gallery(lang: Language, t: Translator | None = None) -> str:
     return page(
         "gallery",
         lang,
-        steps=steps,
+        steps={name: replace(step, id=name) for name, step in steps.items()},
         graphs=graphs,
         runs=runs,
         rows=row,
@@ -795,7 +823,8 @@ KINDS: Mapping[str, JsonObject] = {
     "forked": {"run_id": "inc6", "at": 17},
     "run_completed": {"output": "done", "wave": 3},
     "run_failed": {"reason": "cancelled", "code": "cancelled"},
-    "context_compressed": {"node": "a", "level": 3, "saved": 1200},
+    "note": {"node": "a", "topic": "context", "data": {"level": 3, "before": 9000, "after": 1200}},
+    "a_kind_of_tomorrow": {"node": "a", "level": 3},
 }
 
 

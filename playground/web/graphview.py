@@ -58,7 +58,7 @@ class ChannelShape(TypedDict):
 
     name: str
     reducer: str
-    type: NotRequired[str]
+    type: NotRequired[str | None]
 
 
 class Topology(TypedDict):
@@ -103,6 +103,7 @@ class GraphNode:
     Args:
         name: its label, cut to fit; `title` is the whole of it.
         kind: `function`, `agent`, `tool`, `model` or `plan`.
+        within: the element of the template that it is an instance of.
         follows: the titles of the nodes that its edges lead to, for the list form.
     """
 
@@ -120,6 +121,7 @@ class GraphNode:
     wave: int = 0
     template: bool = False
     instance: bool = False
+    within: str = ""
     entry: bool = False
     terminal: bool = False
     join: str = "all"
@@ -209,6 +211,19 @@ class Graph:
         """Whether it is better scrolled than shrunk."""
         return self.width > 1700 or self.height > 1100
 
+
+LOUDEST = (
+    "failed",
+    "parked",
+    "running",
+    "retrying",
+    "waiting",
+    "queued",
+    "completed",
+    "cancelled",
+    "skipped",
+)
+"""A template is in the first of these states that an instance of it is in."""
 
 FIT = (960.0, 460.0)
 """The room that the direction is chosen for."""
@@ -323,7 +338,13 @@ def graph(
         _draw(topology, story, children, flow)
         for flow in (("right", "down") if direction is None else (direction,))
     ]
-    return max(drawn, key=lambda g: min(1.0, FIT[0] / g.width, FIT[1] / g.height))
+    return max(drawn, key=_fit)
+
+
+def _fit(picture: Graph) -> float:
+    """How large it can be shown; right is how waves are read, so down has to be worth it."""
+    scale = min(1.0, FIT[0] / picture.width, FIT[1] / picture.height)
+    return scale * 1.2 if picture.direction == "right" else scale
 
 
 @dataclass(slots=True)
@@ -430,7 +451,7 @@ def _plan(
     for shape in shapes:
         key = shape["key"]
         width, height = sizes[key]
-        over = 22.0 if (key, key) in edges else 0.0
+        over = 34.0 if (key, key) in edges else 0.0
         if direction == "right":
             boxes.append(layered.Box(key, width, HEAD / 2 + over, height - HEAD / 2))
         else:
@@ -509,26 +530,31 @@ def _hints(shapes: Sequence[NodeShape], edges: _Edges) -> list[tuple[str, str]]:
 class _Inside:
     """What a node holds: instances as rows, then lanes; `more` counts what is not shown."""
 
-    rows: list[str]
+    instances: list[str]
     lanes: list[tuple[str, str, _Block]]
     more: int
+
+    @property
+    def rows(self) -> list[str]:
+        return self.instances[:SHOWN]
 
 
 def _inside(key: str, run_id: str, story: _Story, children: Mapping[str, Topology], depth: int) -> _Inside:
     chapter = story.chapter(run_id)
-    rows = chapter.instances(key)
+    instances = chapter.instances(key)
     calls = [call for call in chapter.calls if _template(call[0]) == key]
     lanes = []
     for node, child, name in calls[:SHOWN]:
         plan = children.get(child) or children.get(name)
         caption = f"{node.partition('#')[2]} · {name}" if "#" in node else name
         lanes.append((child, caption, _plan(plan, child, story, children, "right", depth + 1)))
-    return _Inside(rows[:SHOWN], lanes, max(0, len(rows) - SHOWN) + max(0, len(calls) - SHOWN))
+    return _Inside(instances, lanes, max(0, len(instances) - SHOWN) + max(0, len(calls) - SHOWN))
 
 
 def _size(shape: NodeShape, inside: _Inside) -> tuple[float, float]:
     """Width and height of a node with what it holds."""
-    width = min(WIDEST, max(NARROWEST, _width(_title(shape), 13) + _ICON + 2 * _PAD))
+    icon = 0 if shape.get("kind", "function") == "function" else 14
+    width = min(WIDEST, max(NARROWEST, _width(_title(shape), 13) + _ICON + 2 * _PAD + icon))
     height = HEAD
     if inside.rows:
         width = max(width, WIDEST)
@@ -566,9 +592,7 @@ def _compose(
         corner = (along, across - HEAD / 2) if right else (across - sizes[key][0] / 2, along)
         corners[key] = corner
         follows = tuple(titles[target] for source, target in edges if source == key)
-        node = _node(
-            run_id, shape, corner, sizes[key], story, depth, key in entries, follows, inner[key].more
-        )
+        node = _node(run_id, shape, corner, sizes[key], story, depth, key in entries, follows, inner[key])
         block.boxes.append(node)
         _fill(block, node, inner[key], story)
         if key in entries:
@@ -577,7 +601,7 @@ def _compose(
                 block.starts.append(_start(node, direction))
     for (pair, shape_), route in zip(edges.items(), drawing.routes, strict=True):
         x, y = corners[pair[0]]
-        line = _line(route, direction) if route else _loop(x + sizes[pair[0]][0] - 34, y)
+        line = _line(route, direction) if route else _loop(x + sizes[pair[0]][0] - 24, y)
         block.edges.append(_edge(run_id, pair, shape_, line, story))
     return block
 
@@ -600,17 +624,22 @@ def _node(
     depth: int,
     entry: bool,
     follows: tuple[str, ...],
-    more: int,
+    inside: _Inside,
 ) -> GraphNode:
     title = _title(shape)
+    kind = shape.get("kind", "function")
     mark = story.mark(node_id(run_id, shape["key"]))
+    if inside.instances:
+        states = {story.mark(node_id(run_id, key)).state for key in inside.instances}
+        mark = replace(mark, state=next((s for s in LOUDEST if s in states), "pending"))
+    room = size[0] - _ICON - 2 * _PAD - (0 if kind == "function" else 14)
     return GraphNode(
         id=mark.id,
         key=shape["key"],
         run_id=run_id,
-        name=_cut(title, 13, size[0] - _ICON - 2 * _PAD),
+        name=_cut(title, 13, room),
         title=title,
-        kind=shape.get("kind", "function"),
+        kind=kind,
         x=round(corner[0], 1),
         y=round(corner[1], 1),
         width=round(size[0], 1),
@@ -623,7 +652,7 @@ def _node(
         join=shape.get("join", "all"),
         depth=depth,
         follows=follows,
-        more=more,
+        more=inside.more,
     )
 
 
@@ -648,6 +677,7 @@ def _fill(block: _Block, node: GraphNode, inside: _Inside, story: _Story) -> Non
                 state=mark.state,
                 wave=mark.wave,
                 instance=True,
+                within=node.id,
                 depth=node.depth,
             )
         )
@@ -718,7 +748,8 @@ def _line(route: layered.Route, direction: Direction) -> Line:
 
 def _loop(x: float, y: float) -> Line:
     """A line from the top of a box back to it."""
-    return Line(f"M{x + 16:.1f} {y:.1f}c2 -22 -18 -22 -16 -5", _head((x, y), (0, 1)), x + 8, y - 18, True)
+    curve = f"M{x:.1f} {y:.1f}c12 -36 -38 -36 -26 -5"
+    return Line(curve, _head((x - 26, y), (0, 1)), x - 13, y - 25, True)
 
 
 def _start(node: GraphNode, direction: Direction) -> Line:

@@ -20,7 +20,9 @@ from itertools import pairwise
 Point = tuple[float, float]
 """A place as (along, across)."""
 
-RANK_GAP = 16.0
+RANK_GAP = 18.0
+FAN_GAP = 26.0
+"""Where many links fan out the ranks stand this much further apart."""
 ROW_GAP = 20.0
 BEAD = 12.0
 MOST_BEADS = 3_000
@@ -68,13 +70,14 @@ class Drawing:
 
 @dataclass(slots=True)
 class _Item:
-    """A box or a bead in its rank."""
+    """A box or a bead in its rank; a bead of little `force` gives way to the main line of the drawing."""
 
     length: float
     before: float
     after: float
     rank: int
     bead: bool
+    force: float = 1.0
     at: float = 0.0
     index: int = 0
     up: list[_Item] = field(default_factory=list)
@@ -92,17 +95,20 @@ def draw(boxes: Sequence[Box], links: Sequence[Link], hints: Sequence[tuple[str,
     if not boxes:
         return Drawing({}, (), 0.0, 0.0)
     keys = [box.key for box in boxes]
-    pairs = [(link.source, link.target) for link in links if link.source != link.target]
-    back = _back_links(keys, [*pairs, *hints])
-    ranks = _ranks(keys, [(b, a) if (a, b) in back else (a, b) for a, b in [*pairs, *hints]])
+    linked = {(link.source, link.target) for link in links}
+    lines = [*links, *(Link(*hint) for hint in hints if hint not in linked)]
+    pairs = [(line.source, line.target) for line in lines if line.source != line.target]
+    back = _back_links(keys, pairs)
+    ranks = _ranks(keys, [(b, a) if (a, b) in back else (a, b) for a, b in pairs])
     items = {b.key: _Item(b.length, b.before, b.after, ranks[b.key], False) for b in boxes}
     rows: list[list[_Item]] = [[] for _ in range(max(ranks.values()) + 1)]
     for item in items.values():
         rows[item.rank].append(item)
-    chains = _thread(links, items, back, rows)
+    chains = _thread(lines, items, back, rows)
     rows = _ordered(rows)
     _pull(rows)
-    return _measure(boxes, links, items, chains, back, rows)
+    shown = {number: chain for number, chain in chains.items() if number < len(links)}
+    return _measure(boxes, links, items, shown, back, rows)
 
 
 def _back_links(keys: Sequence[str], pairs: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
@@ -170,10 +176,11 @@ def _thread(
         ends = (link.source, link.target)
         first, last = (items[key] for key in (reversed(ends) if ends in back else ends))
         middle = (first.rank + last.rank) // 2
+        force = 0.03 if ends in back else 1.0 if last.rank - first.rank == 2 else 0.12
         chain = [first]
         for rank in range(first.rank + 1, last.rank):
             length, breadth = link.label if rank == middle else (0.0, 0.0)
-            bead = _Item(length, max(BEAD, breadth) / 2, max(BEAD, breadth) / 2, rank, True)
+            bead = _Item(length, max(BEAD, breadth) / 2, max(BEAD, breadth) / 2, rank, True, force)
             rows[rank].append(bead)
             chain.append(bead)
         chain.append(last)
@@ -264,7 +271,9 @@ def _settle(row: list[_Item]) -> None:
 
 def _wish(item: _Item) -> float:
     """The mean line of the neighbours; beads pull beads harder, so that long links run straight."""
-    pulls = [(n.at, 8.0 if n.bead and item.bead else 1.0) for n in (*item.up, *item.down)]
+    pulls = [
+        (n.at, 8.0 if n.bead and item.bead else min(n.force, item.force)) for n in (*item.up, *item.down)
+    ]
     return sum(at * force for at, force in pulls) / sum(f for _, f in pulls) if pulls else item.at
 
 
@@ -290,7 +299,7 @@ def _measure(
         starts.append(along)
         along += max((item.length for item in row), default=0.0)
         ends.append(along)
-        along += RANK_GAP
+        along += RANK_GAP + min(FAN_GAP, 3.0 * sum(len(item.down) - 1 for item in row if item.down))
     outer = high - low + ROW_GAP
     docks = _docks(boxes, items, chains)
     routes: list[Route | None] = []
@@ -311,7 +320,9 @@ def _measure(
             continue
         leave, arrive = docks[number]
         spans = [((starts[chain[0].rank] + chain[0].length, leave), (ends[chain[0].rank], leave))]
-        spans += [((starts[i.rank], i.at), (ends[i.rank], i.at)) for i in chain[1:-1]]
+        spans += [
+            ((starts[i.rank], i.at), (ends[i.rank], i.at)) for i in chain[1:-1] if i.rank % 2 == 0 or i.length
+        ]
         spans += [((starts[chain[-1].rank], arrive), (starts[chain[-1].rank], arrive))]
         middle = chain[len(chain) // 2]
         label = ((starts[middle.rank] + ends[middle.rank]) / 2, middle.at)

@@ -247,14 +247,13 @@ def _lesson_step(step: Step, story: Story, lang: Language) -> LessonStep:
         return LessonStep(text, step.node or "", event.pos if event else 0, passed=seen)
     ran = next_wave(story.events, event) if event else ()
     others = [key for key in story.plan.nodes if key not in asked.nodes]
-    right = ", ".join(asked.nodes)
     return LessonStep(
         text,
         step.node or "",
         event.pos if event else 0,
         question=said({"en": asked.en, "zh": asked.zh}, lang),
-        options=tuple(sorted([right, *others[:3]])),
-        answer=", ".join(ran),
+        options=tuple(sorted([*asked.nodes, *others[:3]])),
+        answers=tuple(ran),
         passed=ran == asked.nodes if ran else None,
     )
 

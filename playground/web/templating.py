@@ -23,6 +23,7 @@ from markupsafe import Markup, escape
 from playground import assets
 from playground.kernel.values import JsonValue
 from playground.web import paths
+from playground.web.graphview import LOUDEST
 from playground.web.i18n import LANGUAGES, NAMES, Language, Translator
 
 Swap = Literal["outerHTML", "innerHTML", "outerMorph", "upsert", "beforeend", "delete"]
@@ -69,6 +70,7 @@ def environment(language: Language) -> Environment:
         styles=STYLES,
         config=HTMX,
         kind_of=kind_of,
+        loudest=LOUDEST,
     )
     env.filters.update(
         brief=brief,
@@ -81,6 +83,7 @@ def environment(language: Language) -> Environment:
         reason=lambda why: reason(Translator(language), why),
         slug=paths.fragment,
         enumerated=enumerate,
+        number=lambda n: f"{n:,}".replace(",", "\u202f"),
     )
     return env
 
@@ -216,11 +219,7 @@ def iso(ts: float) -> str:
 def reason(t: Translator, why: Mapping[str, JsonValue]) -> Markup:
     """Why a node ran, waits or was skipped, as a sentence; the engine gives a code and the names involved."""
     code = str(why.get("code", ""))
-    listed = next((value for value in why.values() if isinstance(value, list)), [])
-    names = ", ".join(_name(item) for item in listed)
-    values = {"by": "", **why, "names": names or str(why.get("by", "")), "n": len(listed)}
+    nodes = why.get("nodes")
+    listed = [str(node) for node in nodes] if isinstance(nodes, list) else []
+    values = {"done": 0, "live": 0, **why, "names": t.list(listed), "n": len(listed)}
     return t(f"why.{code}", **values) if f"why.{code}" in t else t("why.other", code=code or "?")
-
-
-def _name(item: JsonValue) -> str:
-    return " → ".join(str(end) for end in item) if isinstance(item, list) else str(item)

@@ -78,7 +78,7 @@ class LessonStep:
         node: key of the node it points at, if any.
         at: position of the event it points at, if any.
         question: a prediction to make before going on; `options` are the possible answers
-            and `answer` the right one, once the log knows it.
+            and `answers` the right ones.
         passed: whether the log bears the step out; None while it cannot tell yet.
     """
 
@@ -87,7 +87,7 @@ class LessonStep:
     at: int = 0
     question: str = ""
     options: tuple[str, ...] = ()
-    answer: str = ""
+    answers: tuple[str, ...] = ()
     passed: bool | None = None
 
 
@@ -116,14 +116,13 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioCard:
-    """A scenario in the picker; a file that does not load is a card with its reason."""
+    """A scenario in the picker, with its graph as a sketch; one that does not load has the reason."""
 
     key: str
     title: str
     summary: str = ""
     concepts: tuple[str, ...] = ()
-    nodes: int = 0
-    runs: int = 0
+    graph: Graph | None = None
     waiting: int = 0
     error: str = ""
     traceback: str = ""

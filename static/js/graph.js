@@ -23,11 +23,18 @@ function apply({ id, state, wave: number }) {
   element.dataset.state = state;
   if (!element.classList.contains("node")) return;
   const said = (words[state] ?? state) + (number ? ` · ${wave.replace("{n}", number)}` : "");
+  if (element.dataset.within) sum(element.dataset.within);
   element.setAttribute("aria-label", `${element.dataset.name}: ${said}`);
   element.querySelector(".node__icon").setAttribute("href", `${sprite}#state-${state}`);
   const line = element.querySelector(".node__words");
   if (line && !element.classList.contains("node--instance")) line.textContent = said;
   if (text) text.textContent = said;
+}
+
+// A template is in the loudest state of its instances.
+function sum(id) {
+  const states = [...picture.querySelectorAll(`[data-within="${CSS.escape(id)}"]`)].map((e) => e.dataset.state);
+  apply({ id, state: picture.dataset.loudest.split(" ").find((state) => states.includes(state)) ?? "pending" });
 }
 
 const untouched = { node: "pending", lane: "absent", edge: "possible" };

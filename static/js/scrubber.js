@@ -76,3 +76,4 @@ function fromAddress() {
 }
 say();
 fromAddress();
+addEventListener("load", () => location.hash && range.dispatchEvent(new Event("travel")));

@@ -37,6 +37,8 @@ if (!location.hash) jump();
 
 // The question goes where the eyes are: a card that arrives takes the focus, unless someone is busy elsewhere.
 new MutationObserver((changes) => {
-  const card = changes.flatMap((c) => [...c.addedNodes]).find((n) => n.matches?.(".step:not(.step--decided)"));
+  const open = ".step:not(.step--decided)";
+  const added = changes.flatMap((change) => [...change.addedNodes]).filter((node) => node.matches);
+  const card = added.map((node) => (node.matches(open) ? node : node.querySelector(open))).find(Boolean);
   if (card && document.activeElement === document.body) card.focus({ preventScroll: true });
-}).observe(document.getElementById("parked"), { childList: true });
+}).observe(document.querySelector(".run__now"), { childList: true, subtree: true });

@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 import pytest
 
-from playground.backends import Store, StoreError, open_store
+from playground.backends import FileEventLog, Store, StoreError, open_store
 from tests.backends.samples import event, events, path_of, record, snapshot
 
 ROOT = Path(__file__).parents[2]
@@ -190,7 +190,30 @@ async def test_a_write_or_sync_that_fails_leaves_the_log_as_it_was(
         assert await store.log.events("r") == events(1, 4)
 
 
+async def test_a_log_that_nobody_closes_keeps_no_file_open(tmp_path: Path) -> None:
+    before = len(os.listdir("/dev/fd"))
+    for n in range(20):
+        await FileEventLog(tmp_path).append(event(1, f"r{n}"))
+    for _ in range(20):
+        await FileEventLog(tmp_path).events("r1")
+
+    assert len(os.listdir("/dev/fd")) <= before + 2
+
+
+async def test_many_runs_keep_only_some_files_open(tmp_path: Path) -> None:
+    log = FileEventLog(tmp_path, sync=False)
+    before = len(os.listdir("/dev/fd"))
+    for seq in (1, 2):
+        for n in range(100):
+            await log.append(event(seq, f"r{n}"))
+
+    assert len(os.listdir("/dev/fd")) < before + 100
+    assert await log.events("r0") == [event(1, "r0"), event(2, "r0")]
+    await log.close()
+
+
 async def test_of_two_processes_exactly_one_wins_each_seq(disk_url: str, start: Start) -> None:
+    disk_url += "?sync=normal"
     await open_store(disk_url).close()
     processes = [start(disk_url, "contend") for _ in range(2)]
     for process in processes:
@@ -208,16 +231,17 @@ async def test_of_two_processes_exactly_one_wins_each_seq(disk_url: str, start: 
 
     async with open_store(disk_url) as store:
         there = await store.log.events("r")
-    assert wins == Counter(range(1, 61, 2))
-    assert [e.seq for e in there] == list(range(1, 61))
+    assert wins == Counter(range(1, 400, 2))
+    assert [e.seq for e in there] == list(range(1, 401))
     assert all(a.data == b.data for a, b in zip(there[::2], there[1::2], strict=True))
 
 
 async def test_processes_that_make_a_store_at_the_same_time_make_one(disk_url: str, start: Start) -> None:
+    disk_url += "?sync=normal"
     processes = [start(disk_url, "contend") for _ in range(3)]
     for process in processes:
         process.communicate("go\n")
         assert process.returncode == 0
 
     async with open_store(disk_url) as store:
-        assert len(await store.log.events("r")) == 60
+        assert len(await store.log.events("r")) == 400

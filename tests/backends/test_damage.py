@@ -96,6 +96,9 @@ FOREIGN = b'{"run_id":"other","seq":1,"pos":9,"ts":1.0,"kind":"x","data":{}}\n'
         pytest.param(
             lambda x: [*x[:3], x[3].replace(b'"n":3', b'"n":NaN'), *x[4:]], 4, "NaN", 1, id="not json"
         ),
+        pytest.param(
+            lambda x: [*x[:3], x[3][:-1] + x[3], *x[4:]], 4, "not JSON from", 1, id="two glued together"
+        ),
         pytest.param(lambda x: [*x[:3], b"[]\n", *x[3:]], 4, "not an event", 1, id="not an event"),
         pytest.param(lambda x: [*x[:3], b"\xff\n", *x[3:]], 4, "utf-8", 1, id="not text"),
         pytest.param(lambda x: [*x[:3], b"\n", *x[3:]], 4, "not JSON", 1, id="an empty line"),
@@ -104,6 +107,13 @@ FOREIGN = b'{"run_id":"other","seq":1,"pos":9,"ts":1.0,"kind":"x","data":{}}\n'
         ),
         pytest.param(lambda x: [*x[:3], FOREIGN, *x[3:]], 4, "'other' in the", 1, id="a foreign run"),
         pytest.param(lambda x: [*x, b"garbage\n"], 7, "not JSON", 5, id="garbage at the end"),
+        pytest.param(
+            lambda x: [*x[:5], x[5].replace(b'"pos":5', b'"pos":4')],
+            6,
+            "position 4 after position 4",
+            4,
+            id="a position",
+        ),
         pytest.param(lambda x: [*x, *x[2:]], 7, "event 2 after event 5", 5, id="events again"),
     ],
 )
@@ -137,6 +147,18 @@ async def test_lines_that_do_not_belong_are_never_cut_off_by_an_append(tmp_path:
         with pytest.raises(DamagedLog, match="line 7"):
             await log.append(event(6))
 
+    assert path.read_bytes() == data
+
+
+async def test_a_log_whose_last_line_was_rewritten_can_be_read_but_not_gone_on_with(tmp_path: Path) -> None:
+    path = await written(tmp_path)
+    data = spoil(path, lambda lines: [*lines[:-1], json.dumps(json.loads(lines[-1])).encode() + b"\n"])
+    path.write_bytes(data := data[:-2] + b',"batch":1}\n')
+    log = FileEventLog(tmp_path)
+
+    assert await log.events("r") == events(1, 5)
+    with pytest.raises(DamagedLog, match="line 6: this is not an event as we write it"):
+        await log.append(event(6))
     assert path.read_bytes() == data
 
 

@@ -84,6 +84,14 @@ async def test_events_without_a_position_are_kept_in_order_of_their_run(store: S
     assert await store.log.stream("r") == []
 
 
+async def test_a_position_stays_taken_when_an_event_without_one_follows(disk_url: str) -> None:
+    async with open_store(disk_url) as store:
+        await store.log.append_many([event(1, pos=5), event(2, pos=0)])
+
+        with pytest.raises(LogConflict, match="position 5 is taken"):
+            await store.log.append(event(3, pos=5))
+
+
 async def test_a_long_log_is_read_whole(store: Store) -> None:
     for first in range(1, 1201, 100):
         await store.log.append_many(events(first, first + 99))

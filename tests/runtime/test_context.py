@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from playground.backends import open_store
 from playground.kernel.ports import LlmReply, ModelError
 from playground.kernel.types import ToolCall
 from playground.kernel.values import freeze
@@ -18,7 +19,7 @@ from playground.runtime.context import (
     WindowContext,
     assembly_of,
 )
-from playground.runtime.messages import TOKENS
+from playground.runtime.messages import TOKENS, tokens_by
 
 SYSTEM = {"role": "system", "content": "You are a clerk."}
 
@@ -265,6 +266,44 @@ async def test_any_history_gives_a_sound_request_within_bounds(parts, capacity, 
     smallest = 3 + max((len(part) + 4 for part in parts), default=0)
     assert assembly.after <= max(window, smallest * (80 if tokens else 1))
     assert await context.assemble(messages) == assembly.messages
+    if assembly.after <= window:
+        assert await context.assemble(assembly.messages) == assembly.messages
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(pieces, min_size=1, max_size=10),
+    st.integers(2, 12),
+    st.sampled_from(["window", "summary", "levels"]),
+    st.data(),
+)
+async def test_what_a_strategy_has_seen_before_changes_no_answer(parts, size, kind, data):
+    def strategy():
+        if kind == "window":
+            return WindowContext(size)
+        if kind == "summary":
+            return SummarizingContext(Summarizer(""), size, size // 2)
+        return TieredCompactionContext(Summarizer(""), capacity=size)
+
+    messages = [message for part in parts for message in part]
+    one = strategy()
+    for length in data.draw(st.lists(st.integers(0, len(messages)), max_size=6)):
+        seen = await one.compact(messages[:length])
+        if seen.level != CompressionLevel.EMERGENCY:
+            assert seen == await strategy().compact(messages[:length])
+
+
+async def test_a_turn_costs_the_same_however_long_the_history_is():
+    measured = []
+    measure = tokens_by(lambda text: measured.append(text) or len(text) // 4)
+    context = TieredCompactionContext(Summarizer(), capacity=400, measure=measure)
+    messages, costs = [*chat(1)], []
+    for turn in range(150):
+        messages += loop(1, task=f"task {turn}", result="r" * 100)
+        measured.clear()
+        await context.compact(messages)
+        costs.append(len(measured))
+    assert max(costs[100:]) <= max(costs[20:60])
 
 
 async def test_frozen_messages_of_a_run_are_accepted():
@@ -308,7 +347,9 @@ async def test_a_growing_conversation_costs_one_summary_for_each_half_a_window()
             {"role": "assistant", "content": f"reply {turn}"},
             {"role": "user", "content": f"q {turn}"},
         ]
-        assert len(await context.assemble(messages)) <= 40
+        sent = await context.assemble(messages)
+        assert len(sent) <= 40
+        assert not model.asked or "not shown" not in str(backgrounds(sent))
     assert len(model.asked) <= 401 / 20
 
 
@@ -353,6 +394,17 @@ async def test_another_process_finds_the_summary_by_what_it_covers():
     after = await TieredCompactionContext(second, capacity=10).kept_in(documents).assemble(chat(9))
     assert after == before
     assert second.asked == []
+
+
+@pytest.mark.parametrize("url", ["sqlite:{}/kept.db", "file:{}/kept"])
+async def test_a_summary_outlives_the_process_in_every_durable_store(url, tmp_path):
+    model, url = Summarizer(), url.format(tmp_path)
+    async with open_store(url) as store:
+        before = await TieredCompactionContext(model, capacity=10, documents=store.documents).compact(chat(9))
+    async with open_store(url) as store:
+        after = await SummarizingContext(model, 10, 4, documents=store.documents).compact(chat(9))
+    assert after.messages == before.messages
+    assert len(model.asked) == 1
 
 
 async def test_a_lost_summary_is_made_again():
@@ -428,6 +480,15 @@ async def test_a_failing_summariser_costs_detail_but_not_the_turn(summarizer, pr
     assert len(assembly.messages) == 10
     assert last_user(assembly.messages) == "question 8"
     assert assembly.facts()["problem"] == assembly.problem
+
+
+async def test_the_problem_told_is_short_however_long_the_error_is():
+    class Verbose:
+        async def chat(self, messages, **_):
+            raise ModelError("x" * 10**6)
+
+    assembly = await TieredCompactionContext(Verbose(), capacity=10).compact(chat(9))
+    assert len(assembly.problem) < 600
 
 
 async def test_a_failed_extension_keeps_the_summary_there_is():

@@ -72,6 +72,12 @@ def test_a_common_word_ranks_but_does_not_find_beside_a_rarer_one():
     assert sorted(found(index, "common rare")) == ["n0", "n1", "n2"]
 
 
+def test_only_the_beginning_of_a_huge_question_is_read():
+    index = index_of(it="mango")
+    assert found(index, "mango " + "x " * 10**6) == ["it"]
+    assert found(index, "x " * 10**6 + "mango") == []
+
+
 words = st.lists(st.sampled_from(["mango", "coffee", "茶叶", "过敏", "x1"]), max_size=5).map(" ".join)
 
 

@@ -6,6 +6,7 @@ import logging
 
 import pytest
 
+from playground.backends import open_store
 from playground.runtime.memory import (
     MAX_CONTENT,
     EmbeddingRecall,
@@ -115,6 +116,18 @@ async def test_of_facts_that_fit_alike_the_fresh_one_comes_first():
     assert await contents(memory, "lives") == ["lives in Oslo", "lives in Rome"]
 
 
+async def test_age_decides_between_facts_that_fit_about_equally():
+    clock = Clock()
+    memory = InMemoryMemory(clock=clock)
+    await memory.remember("lives in Rome")
+    clock.now += 900 * DAY
+    await memory.remember("now lives in Oslo")
+    clock.now += 900 * DAY
+    assert (await contents(memory, "lives"))[0] == "lives in Rome"
+    await memory.remember("now lives in Oslo")
+    assert (await contents(memory, "lives"))[0] == "now lives in Oslo"
+
+
 async def test_age_never_hides_the_only_fact_that_fits():
     clock = Clock()
     memory = InMemoryMemory(clock=clock)
@@ -185,6 +198,26 @@ async def test_a_stored_memory_outlives_the_process():
     again = StoredMemory(documents.of_another_process(), "ana")
     assert await again.records() == [first]
     assert await again.recall("tea") == "- likes tea"
+
+
+@pytest.mark.parametrize("url", ["sqlite:{}/kept.db", "file:{}/kept"])
+async def test_a_memory_outlives_the_process_in_every_durable_store(url, tmp_path):
+    url = url.format(tmp_path)
+    async with open_store(url) as store:
+        first = await StoredMemory(store.documents, "安娜").remember("用户对芒果过敏", tags=["偏好"])
+        await StoredMemory(store.documents, "bob").remember("likes mango 芒果")
+    async with open_store(url) as store:
+        again = StoredMemory(store.documents, "安娜")
+        assert await again.search("芒果") == [first]
+        await again.forget(first.record_id)
+    async with open_store(url) as store:
+        assert await StoredMemory(store.documents, "安娜").records() == []
+
+
+async def test_a_memory_can_be_kept_in_the_store_of_this_process():
+    async with open_store("memory:") as store:
+        await StoredMemory(store.documents, "ana").remember("likes tea")
+        assert await StoredMemory(store.documents, "ana").recall("tea") == "- likes tea"
 
 
 async def test_what_was_forgotten_stays_forgotten():
@@ -298,6 +331,20 @@ async def test_records_are_embedded_once_and_with_the_question():
     assert calls == [["tea", "coffee", "drink"], ["food"]]
 
 
+async def test_many_records_are_embedded_in_bounded_calls():
+    sizes = []
+
+    async def embed(texts):
+        sizes.append(len(texts))
+        return await by_letters(texts)
+
+    memory = by_meaning(embed)
+    for number in range(249):
+        await memory.remember(f"tea {number}")
+    assert len(await memory.search("tea", k=100)) == 100
+    assert sizes == [100, 100, 50]
+
+
 async def fails(_texts):
     raise ConnectionError("no route")
 
@@ -310,6 +357,14 @@ async def uneven(texts):
     return [[1.0] * (i + 1) for i, _ in enumerate(texts)]
 
 
+async def longer_each_time(texts):
+    longer_each_time.length += 1
+    return [[1.0] * longer_each_time.length for _ in texts]
+
+
+longer_each_time.length = 0
+
+
 @pytest.mark.parametrize("embed", [fails, one_too_few, uneven])
 async def test_when_embedding_fails_words_still_find(embed, caplog):
     memory = by_meaning(embed)
@@ -317,3 +372,11 @@ async def test_when_embedding_fails_words_still_find(embed, caplog):
     with caplog.at_level(logging.WARNING):
         assert await memory.recall("tea") == "- likes tea"
     assert "recalling by words" in caplog.text
+
+
+async def test_vectors_of_another_length_are_not_compared(caplog):
+    memory = by_meaning(longer_each_time)
+    await memory.remember("likes tea")
+    assert await memory.recall("anything") == "- likes tea"
+    assert await memory.recall("anything") == ""
+    assert "of the lengths [1, 2]" in caplog.text

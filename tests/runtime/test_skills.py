@@ -371,6 +371,12 @@ def test_routine_words_match_nothing(task):
     assert registry.match(task) is None
 
 
+def test_a_single_character_in_common_is_no_match():
+    registry = SkillRegistry().register(Skill("审查", "写代码以后的检查"))
+    assert registry.match("给我写首诗") is None
+    assert registry.match("给我写代码").name == "审查"
+
+
 def test_a_skill_that_is_named_is_the_one():
     registry = SkillRegistry()
     registry.register(Skill("pdf", "reads and fills forms, invoices and contracts"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
@@ -67,6 +67,10 @@ class Translator:
             return str(escape(values[name]))
 
         return Markup(_GAP.sub(fill, text))  # noqa: S704 - both halves are escaped above
+
+    def list(self, names: Iterable[str]) -> str:
+        """Names one after the other, as the language separates them."""
+        return ("、" if self.language == "zh" else ", ").join(names)
 
     def words(self, group: str) -> str:
         """The plain messages of a group as JSON, for a script that may set texts: `words("state")`."""
