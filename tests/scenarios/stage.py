@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from playground import ChildSpec, Interrupt, Run, RunState, Scenario, ScenarioEnv, Scheduler
-from playground.backends import Documents, open_store
-from playground.kernel import CheckpointStore, Event, EventLog, InMemoryEventLog, InMemoryStore
+from playground.backends import open_store
+from playground.kernel import Event, InMemoryEventLog, JsonObject
 from playground.kernel.body import task_text
 from playground.kernel.scheduler import child_spec
 from playground.runtime.scenario import start_run
+from playground.sessions import Answer, Catalog, Sessions
 
 FOLDER = Path(__file__).resolve().parents[2] / "scenarios"
 KEYS = sorted(path.stem for path in FOLDER.glob("*.py"))
+ENGINE_KEYS = [key for key in KEYS if key != "layers"]
+"""The scenarios that an engine alone can run; one made of layers needs a session around it."""
 
-Answer = Callable[[Interrupt], object]
+Say = Callable[[Interrupt], object]
 
 
 @cache
@@ -35,7 +38,7 @@ def load(key: str) -> Scenario:
     return found
 
 
-def answer(approved: bool) -> Answer:
+def answer(approved: bool) -> Say:
     """Says the same to every approval, and "42" to every open question."""
 
     def decide(asked: Interrupt) -> object:
@@ -67,52 +70,37 @@ class StoppingLog(InMemoryEventLog):
 
 
 class Stage:
-    """One scenario, one store, and as many engines as it takes.
+    """One scenario, one log, and as many engines as it takes.
 
     Args:
-        url: a store on disk, opened anew for each engine; by default a log that outlives them.
         pace: seconds between two pieces of a scripted text.
         stop_after: the first engine is gone after so many batches; the next goes on from the log.
     """
 
     def __init__(
-        self,
-        key: str,
-        lang: str = "en",
-        *,
-        url: str | None = None,
-        pace: float = 0.0,
-        stop_after: int | None = None,
+        self, key: str, lang: str = "en", *, pace: float = 0.0, stop_after: int | None = None
     ) -> None:
         self.scenario = load(key)
         self.lang = lang
         self.log = StoppingLog(stop_after)
-        self._url = url
-        self._pace = pace
-        self._kept = open_store("memory:")
+        self.env = ScenarioEnv(pace=pace, documents=open_store("memory:").documents, files=FOLDER / key)
 
-    async def play(self, say: Answer) -> Run:
+    async def play(self, say: Say) -> Run:
         """Play to the end, saying `say` to each question.
 
         Between two rests the scenario is built anew, and the engine is another one.
         """
         run: Run | None = None
         while run is None or not run.state.ended:
-            async with self._parts() as (log, checkpoints, documents):
-                env = ScenarioEnv(pace=self._pace, documents=documents, files=FOLDER / self.scenario.key)
-                spec = child_spec(self.scenario.build(self.lang, env))
-                engine = Scheduler(
-                    llm=spec.llm,
-                    tools=spec.tools,
-                    eventlog=log,
-                    store=checkpoints,
-                    max_waves=spec.max_waves or 64,
-                )
-                with suppress(Stopped):
-                    run = await self._stretch(engine, spec, say)
+            spec = child_spec(self.scenario.build(self.lang, self.env))
+            engine = Scheduler(
+                llm=spec.llm, tools=spec.tools, eventlog=self.log, max_waves=spec.max_waves or 64
+            )
+            with suppress(Stopped):
+                run = await self._stretch(engine, spec, say)
         return run
 
-    async def _stretch(self, engine: Scheduler, spec: ChildSpec, say: Answer) -> Run:
+    async def _stretch(self, engine: Scheduler, spec: ChildSpec, say: Say) -> Run:
         """Start, answer or recover: whatever gets the run to its next rest."""
         run = await engine.load(spec.plan, "run")
         if run is None:
@@ -124,15 +112,33 @@ class Stage:
             return await engine.resume(spec.plan, "run", answers)
         return await engine.recover(spec.plan, "run")
 
-    @asynccontextmanager
-    async def _parts(self) -> AsyncIterator[tuple[EventLog, CheckpointStore, Documents]]:
-        if self._url is None:
-            yield self.log, InMemoryStore(), self._kept.documents
-        else:
-            async with open_store(self._url) as store:
-                yield store.log, store.checkpoints, store.documents
-
     async def events(self) -> list[Event]:
         """All that happened, children included."""
-        async with self._parts() as (log, _, _):
-            return await log.stream("run")
+        return await self.log.stream("run")
+
+
+async def play_in_sessions(
+    key: str, url: str, *, approved: bool = True, lang: str = "en", continues: str | None = None
+) -> tuple[JsonObject, list[Event]]:
+    """Play a scenario as a user does, with the server started anew at each rest.
+
+    Returns:
+        What is told of the run at its end, and all that happened.
+    """
+    run_id, told = "", {}
+    while True:
+        sessions = Sessions(open_store(url), Catalog([FOLDER]))
+        await sessions.open()
+        try:
+            if not run_id:
+                run_id = await sessions.start(key, lang=lang, continues=continues)
+            else:
+                asked = [question["id"] for question in told["interrupts"]]
+                await sessions.answer(run_id, dict.fromkeys(asked, Answer(approved=approved)))
+            async for _ in sessions.until_rest(run_id):
+                pass
+            told = await sessions.describe(run_id)
+            if told["state"] in ("completed", "failed"):
+                return told, await sessions.events(run_id)
+        finally:
+            await sessions.close()

@@ -9,9 +9,10 @@ import pytest
 
 from playground import RunState
 from playground.runtime.scenario import CONCEPTS, LANGUAGES, next_wave
-from tests.scenarios.stage import KEYS, Stage, answer, load
+from tests.scenarios.stage import ENGINE_KEYS, KEYS, Stage, answer, load, play_in_sessions
 
 EACH = pytest.mark.parametrize("key", KEYS)
+EACH_ON_AN_ENGINE = pytest.mark.parametrize("key", ENGINE_KEYS)
 IN_EACH_LANGUAGE = pytest.mark.parametrize("lang", LANGUAGES)
 
 # key: (how it ends when all is approved, how when all is rejected), in English
@@ -21,6 +22,7 @@ ENDINGS = {
     "aiops": ("requests flow again", "Nothing was changed"),
     "persistence": ("published", "kept as a draft"),
     "nested_approval": ("Paid ¥30", "Not paid"),
+    "layers": ("Sent:", "Kept:"),
     "two_approvals": ("Booked", "budget, venue refused"),
 }
 # These start processes or wait: they are stopped at every n-th place only.
@@ -58,7 +60,7 @@ def test_every_concept_has_a_name_in_both_languages(key: str) -> None:
     assert set(load(key).concepts) <= CONCEPTS.keys()
 
 
-@EACH
+@EACH_ON_AN_ENGINE
 @IN_EACH_LANGUAGE
 async def test_it_completes_offline_and_a_second_time_with_the_same_output(key: str, lang: str) -> None:
     first = await outcome(key, lang)
@@ -66,19 +68,19 @@ async def test_it_completes_offline_and_a_second_time_with_the_same_output(key: 
     assert await outcome(key, lang) == first
 
 
-@EACH
+@EACH_ON_AN_ENGINE
 async def test_its_chinese_run_speaks_chinese(key: str) -> None:
     assert CHINESE.search(str(await outcome(key, "zh")))
 
 
 @pytest.mark.parametrize("key", ENDINGS)
-async def test_approved_and_rejected_runs_have_the_endings_that_are_told(key: str) -> None:
-    approved, rejected = ENDINGS[key]
-    assert approved in str(await outcome(key, "en"))
-    assert rejected in str(await outcome(key, "en", approved=False))
+async def test_approved_and_rejected_runs_have_the_endings_that_are_told(key: str, tmp_path: Path) -> None:
+    for approved, ending in zip((True, False), ENDINGS[key], strict=True):
+        told, _ = await play_in_sessions(key, f"sqlite:{tmp_path / 'runs.db'}", approved=approved)
+        assert ending in str(told["output"])
 
 
-@EACH
+@EACH_ON_AN_ENGINE
 async def test_only_scenarios_with_two_endings_ask_for_approval(key: str) -> None:
     stage = Stage(key)
     await stage.play(answer(True))
@@ -86,7 +88,7 @@ async def test_only_scenarios_with_two_endings_ask_for_approval(key: str) -> Non
     assert asks == (key in ENDINGS)
 
 
-@EACH
+@EACH_ON_AN_ENGINE
 async def test_each_step_of_the_lesson_is_there_to_be_seen_in_this_order(key: str) -> None:
     stage = Stage(key)
     await stage.play(answer(True))
@@ -99,7 +101,7 @@ async def test_each_step_of_the_lesson_is_there_to_be_seen_in_this_order(key: st
     assert positions == sorted(positions)
 
 
-@EACH
+@EACH_ON_AN_ENGINE
 async def test_what_the_lesson_predicts_is_what_the_log_says(key: str) -> None:
     stage = Stage(key)
     await stage.play(answer(True))
@@ -112,14 +114,21 @@ async def test_what_the_lesson_predicts_is_what_the_log_says(key: str) -> None:
 
 @EACH
 @pytest.mark.parametrize("scheme", ["sqlite", "file"])
-async def test_over_a_store_on_disk_that_is_opened_anew_after_each_rest_it_ends_the_same(
+async def test_in_sessions_over_a_store_on_disk_that_start_anew_at_each_rest_it_ends_the_same(
     key: str, scheme: str, tmp_path: Path
 ) -> None:
-    run = await Stage(key, url=f"{scheme}:{tmp_path / 'store'}?sync=normal").play(answer(True))
-    assert run.final_output == await outcome(key, "en")
+    url = f"{scheme}:{tmp_path / 'store'}?sync=normal"
+    told, _ = await play_in_sessions(key, url)
+    again, events = await play_in_sessions(key, url)
+    assert told["state"] == "completed"
+    assert told["output"] == again["output"]
+    if key in ENGINE_KEYS:
+        assert told["output"] == await outcome(key, "en")
+    for step in load(key).lesson:
+        assert step.anchor(events) is not None, step
 
 
-@EACH
+@EACH_ON_AN_ENGINE
 @pytest.mark.parametrize("approved", [True, False])
 async def test_stopped_after_any_batch_and_continued_by_another_engine_it_ends_the_same(
     key: str, approved: bool

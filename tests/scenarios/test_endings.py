@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from playground import Interrupt, NodeStatus
-from tests.scenarios.stage import Stage, answer
+from tests.scenarios.stage import Stage, answer, play_in_sessions
 
 
 async def test_graph_demo_runs_two_nodes_in_its_first_wave_and_skips_the_sugar() -> None:
@@ -35,6 +37,23 @@ async def test_aiops_has_two_calls_inside_the_agent_on_call_and_one_transfer_tha
     gone = [event.data["goto"] for event in events if event.kind == "control" and event.run_id == "run"]
     assert (called, gone) == (["cpu_analyst", "log_analyst"], ["repairer"])
     assert run.shared["active"] == "repairer"
+
+
+async def test_aiops_stays_with_the_agent_that_took_over_in_the_next_turn_and_another_process_case_d44(
+    tmp_path: Path,
+) -> None:
+    url = f"sqlite:{tmp_path / 'runs.db'}"
+    first, _ = await play_in_sessions("aiops", url)
+    second, events = await play_in_sessions("aiops", url, continues=str(first["run_id"]))
+    assert second["output"] == "Repairer here, still with you: it is quiet."
+    assert [event.data["name"] for event in events if event.kind == "delegated"] == ["repairer"]
+
+
+async def test_greeter_goes_on_with_what_was_said_before(tmp_path: Path) -> None:
+    url = f"sqlite:{tmp_path / 'runs.db'}"
+    first, _ = await play_in_sessions("greeter", url)
+    second, _ = await play_in_sessions("greeter", url, continues=str(first["run_id"]))
+    assert second["output"] == "One taro bubble tea is on its way."
 
 
 async def test_aiops_makes_the_change_that_was_approved_as_it_was_edited() -> None:
