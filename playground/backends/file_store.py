@@ -156,7 +156,8 @@ class _Tree:
     def _catch_up(self) -> None:
         data = self._journal.fresh()
         if len(data) < self._journal.end:
-            self._learn(eventfile.heads(data))
+            if data:
+                self._learn(eventfile.heads(data))
             return
         # The file is new to us.  Its last line is enough for a run without child runs,
         # so that going on with a long run does not begin with reading it.

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from playground.backends.codec import decode, encode
 from playground.backends.lane import Busy
-from playground.backends.store import StoreError, check_format
+from playground.backends.store import StoreError, check_format, unusable
 from playground.kernel.values import JsonObject
 
 FORMAT = 1
@@ -41,6 +41,7 @@ class Journal:
         self.path = path
         self.end = 0
         self._fd = -1
+        self._size = 0
         self._header = encode({**header, "format": FORMAT}).encode() + b"\n"
         self._whole = whole
         self._sync = sync
@@ -67,13 +68,12 @@ class Journal:
         If this is the first look, or the file was replaced, it is all of the
         file, header included: as long as `end` then says.
         """
-        size = os.fstat(self._fd).st_size
-        if size == self.end:
+        if self._size == self.end:
             return b""
-        if size < self.end:
+        if self._size < self.end:
             self.end = 0
         with named(self.path):
-            data = _read(self._fd, self.end, size)
+            data = _read(self._fd, self.end, self._size)
         keep = self._whole(data)
         if not self.end + keep and not self._header.startswith(data) and not data.startswith(self._header):
             raise StoreError(
@@ -127,14 +127,18 @@ class Journal:
         self.close()
 
     def _lock(self) -> None:
-        with named(self.path):
+        try:
             while True:
                 if self._fd < 0:
                     self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
                 lock(self._fd)
-                if os.fstat(self._fd).st_nlink:
+                file = os.fstat(self._fd)
+                if file.st_nlink:
+                    self._size = file.st_size
                     return
                 self.close()
+        except OSError as error:
+            raise unusable(self.path, error) from error
 
 
 def lock(fd: int, *, wait: bool = False) -> None:
@@ -239,7 +243,7 @@ def named(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StoreError(f"{path}: {error.strerror}: check who may read and write there") from error
+        raise unusable(path, error) from error
 
 
 def _sync_data(fd: int) -> None:

@@ -35,6 +35,7 @@ from playground.backends.store import (
     record_to_json,
     search_text,
     tree_of,
+    unusable,
 )
 from playground.kernel.eventlog import Event, check_batch, check_run_id
 from playground.kernel.types import RunState
@@ -76,6 +77,10 @@ _EVENTS_OF_RUN = (
 _EVENTS_OF_TREE = (
     "select seq, run, kind, data, parent, pos, ts from event where root = ? and pos > ? order by pos limit ?"
 )
+_LAST = """
+select coalesce((select max(seq) from event where run = ?), 0),
+       coalesce((select max(pos) from event where root = ?), 0)
+"""
 _FIND_RUNS = """
 select run_id, scenario, state, task, created, updated, waiting, continues, forked_from from run
 where (:state is null or state = :state)
@@ -128,7 +133,7 @@ class SqliteFile:
             self._reader = _connect(path)
             self._reader.execute("pragma query_only = on")
         except OSError as error:
-            raise StoreError(f"{path}: {error.strerror}: check who may read and write there") from error
+            raise unusable(path, error) from error
         except sqlite3.Error as error:
             raise StoreError(f"{path}: {error}: name another file, or check who may write there") from error
 
@@ -204,11 +209,9 @@ class SqliteEventLog:
         ]
 
         def insert(db: sqlite3.Connection) -> None:
-            last_seq = {
-                run_id: db.execute("select max(seq) from event where run = ?", (run_id,)).fetchone()[0] or 0
-                for run_id in {event.run_id for event in events}
-            }
-            last_pos = db.execute("select max(pos) from event where root = ?", (root_id,)).fetchone()[0] or 0
+            last_seq, last_pos = {}, 0
+            for run_id in {event.run_id for event in events}:
+                last_seq[run_id], last_pos = db.execute(_LAST, (run_id, root_id)).fetchone()
             check_batch(events, last_seq, last_pos)
             db.executemany("insert into event values(?, ?, ?, ?, ?, ?, ?, ?)", rows)
 

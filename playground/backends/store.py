@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
@@ -183,12 +184,17 @@ def tree_of(events: Iterable[Event]) -> str:
     Raises:
         ValueError: a run id that is none, or runs of different trees.
     """
-    roots = {root_of(check_run_id(run_id)) for run_id in {event.run_id for event in events}}
+    roots = {_checked_root(event.run_id) for event in events}
     if len(roots) != 1:
         raise ValueError(
             f"a batch belongs to one run and its child runs, not to {sorted(roots)}: append one by one"
         )
     return roots.pop()
+
+
+@lru_cache
+def _checked_root(run_id: str) -> str:
+    return root_of(check_run_id(run_id))
 
 
 def frozen_data(event: Event) -> FrozenDict:
@@ -202,6 +208,11 @@ def frozen_data(event: Event) -> FrozenDict:
     return frozen_object(
         event.data, f"event {event.seq} ({event.kind}) of run {event.run_id}", limit=UNLIMITED
     )
+
+
+def unusable(path: Path, error: OSError) -> StoreError:
+    """The error of a file that the system does not let us use."""
+    return StoreError(f"{path}: {error.strerror}: check who may read and write there")
 
 
 def check_format(found: object, ours: int, place: str) -> None:
