@@ -319,6 +319,7 @@ def explain(plan: Plan, run: Run, key: str) -> Reason:
 
 
 _UNTIL_THE_STATE_CHANGES = frozenset({"dead_edges", "join_short"})
+"""Reasons to wait that a write alone may end; so may "open_predecessors", where one is enough."""
 
 
 class Frontier:
@@ -347,7 +348,9 @@ class Frontier:
             reason = verdict(self._plan, self._run, key)
             if reason.code in READY:
                 found.append((key, reason))
-            elif reason.code in _UNTIL_THE_STATE_CHANGES:
+            elif reason.code in _UNTIL_THE_STATE_CHANGES or (
+                reason.code == "open_predecessors" and self._plan.nodes[key].join != "all"
+            ):
                 self._candidates.add(key)
         if len(found) > 1:
             order = self._run.order_of
