@@ -20,80 +20,50 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Literal, NotRequired, Protocol, TypedDict
-from urllib.parse import quote
+from typing import Literal
 
-from playground.kernel.command import END
-from playground.kernel.eventlog import root_of
-from playground.kernel.values import JsonValue
 from playground.web import layered
+from playground.web.graphmarks import (
+    LOUDEST,
+    Chapter,
+    EdgeKind,
+    EdgeShape,
+    Fact,
+    Mark,
+    NodeShape,
+    Story,
+    Topology,
+    edge_id,
+    lane_id,
+    marks_of,
+    node_id,
+    reshapes,
+    state_after,
+    template_of,
+)
+
+__all__ = [
+    "LOUDEST",
+    "EdgeShape",
+    "Fact",
+    "Graph",
+    "GraphEdge",
+    "GraphLane",
+    "GraphNode",
+    "Line",
+    "Mark",
+    "NodeShape",
+    "Topology",
+    "edge_id",
+    "graph",
+    "lane_id",
+    "marks_of",
+    "node_id",
+    "reshapes",
+    "state_after",
+]
 
 Direction = Literal["right", "down"]
-EdgeKind = Literal["edge", "goto", "send", "transfer"]
-
-
-class NodeShape(TypedDict):
-    """A node of a topology, as the plan describes itself."""
-
-    key: str
-    template: NotRequired[bool]
-    terminal: NotRequired[bool]
-    entry: NotRequired[bool]
-    join: NotRequired[str]
-    label: NotRequired[str | None]
-    kind: NotRequired[str]
-
-
-class EdgeShape(TypedDict):
-    """An edge of a topology; `conditional` when it has a predicate."""
-
-    source: str
-    target: str
-    conditional: NotRequired[bool]
-    label: NotRequired[str | None]
-
-
-class ChannelShape(TypedDict):
-    """A channel of a topology."""
-
-    name: str
-    reducer: str
-    type: NotRequired[str | None]
-
-
-class Topology(TypedDict):
-    """A plan as JSON."""
-
-    nodes: Sequence[NodeShape]
-    edges: Sequence[EdgeShape]
-    channels: NotRequired[Sequence[ChannelShape]]
-
-
-class Fact(Protocol):
-    """What the picture needs of an event."""
-
-    @property
-    def run_id(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def data(self) -> Mapping[str, JsonValue]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """What an event changes in the picture: the element `id` is in `state` from now on, perhaps in `wave`."""
-
-    id: str
-    state: str
-    wave: int = 0
-
-    def json(self) -> dict[str, JsonValue]:
-        """As it is sent to the page."""
-        mark: dict[str, JsonValue] = {"id": self.id, "state": self.state}
-        if self.wave:
-            mark["wave"] = self.wave
-        return mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +74,8 @@ class GraphNode:
         name: its label, cut to fit; `title` is the whole of it.
         kind: `function`, `agent`, `tool`, `model` or `plan`.
         within: the element of the template that it is an instance of.
+        small: whether it lies so deep that it shows its name alone.
+        also: the ids that it had in earlier runs of the same lane.
         follows: the titles of the nodes that its edges lead to, for the list form.
     """
 
@@ -128,6 +100,8 @@ class GraphNode:
     depth: int = 0
     follows: tuple[str, ...] = ()
     more: int = 0
+    small: bool = False
+    also: tuple[str, ...] = ()
 
     def moved(self, dx: float, dy: float) -> GraphNode:
         """The same node elsewhere."""
@@ -153,7 +127,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class GraphLane:
-    """A child run as drawn, inside the node that called it; `call` and `back` are the two lines."""
+    """A child run as drawn, inside the node that called it; `call` and `back` are the two lines.
+
+    When a node calls the same agent again, the lane is reused: it shows the last of `runs`.
+    """
 
     id: str
     run_id: str
@@ -168,6 +145,8 @@ class GraphLane:
     back: Line
     state: str = "running"
     depth: int = 1
+    runs: int = 1
+    also: tuple[str, ...] = ()
 
     def moved(self, dx: float, dy: float) -> GraphLane:
         """The same lane elsewhere, with its two lines."""
@@ -188,6 +167,7 @@ class GraphEdge:
     label: str
     label_width: float
     state: str = "possible"
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,30 +189,25 @@ class Graph:
     @property
     def large(self) -> bool:
         """Whether it is better scrolled than shrunk."""
-        return self.width > 1700 or self.height > 1100
+        return self.width > 2300 or self.height > 1200
 
-
-LOUDEST = (
-    "failed",
-    "parked",
-    "running",
-    "retrying",
-    "waiting",
-    "queued",
-    "completed",
-    "cancelled",
-    "skipped",
-)
-"""A template is in the first of these states that an instance of it is in."""
 
 FIT = (960.0, 460.0)
 """The room that the direction is chosen for."""
 
 HEAD = 46.0
+SMALL_HEAD = 32.0
+DEEP = 2
+"""From this many calls inside each other on, nodes are small."""
+
 WIDEST = 208.0
 NARROWEST = 148.0
+SMALL = 84.0
 SHOWN = 6
 """How many instances or lanes a node shows; the list form names all."""
+
+MOST_RUNS = 12
+"""A lane that is used again and again answers for this many of its runs when one goes back in time."""
 
 _PAD = 14.0
 _TRUNK = 26.0
@@ -240,81 +215,6 @@ _CAPTION = 22.0
 _MARGIN = 26.0
 _ICON = 38.0
 _ROW = 34.0
-
-_STATES = {
-    "node_queued": "queued",
-    "node_started": "running",
-    "node_completed": "completed",
-    "node_retry": "retrying",
-    "node_failed": "failed",
-    "node_cancelled": "cancelled",
-    "node_skipped": "skipped",
-    "interrupted": "parked",
-    "node_parked": "parked",
-    "resumed": "queued",
-}
-
-_RESHAPING = {"control", "delegated"}
-
-
-def node_id(run_id: str, key: str) -> str:
-    """The id of a node's element on the page."""
-    return f"node-{_within(run_id)}/{quote(key, safe='')}"
-
-
-def edge_id(run_id: str, source: str, target: str) -> str:
-    """The id of an edge's element on the page."""
-    return f"edge-{_within(run_id)}/{quote(_template(source), safe='')}/{quote(_template(target), safe='')}"
-
-
-def lane_id(run_id: str) -> str:
-    """The id of a child run's element on the page."""
-    return f"lane-{_within(run_id)}"
-
-
-def _within(run_id: str) -> str:
-    return run_id[len(root_of(run_id)) :]
-
-
-def reshapes(fact: Fact) -> bool:
-    """Whether an event may add to the shape, so that the picture has to be laid out anew."""
-    return fact.kind in _RESHAPING
-
-
-def state_after(fact: Fact) -> str:
-    """The state that an event leaves its node in; empty where it says nothing of that.
-
-    A node that parks on what a run inside it asks is not asked itself: it waits.
-    """
-    nested = fact.kind == "node_parked" and fact.data.get("nested")
-    return "waiting" if nested else _STATES.get(fact.kind, "")
-
-
-def marks_of(fact: Fact) -> tuple[Mark, ...]:
-    """What one event changes in the picture; nothing for most kinds."""
-    data, run_id = fact.data, fact.run_id
-    node, wave = _text(data, "node"), _int(data, "wave")
-    marks: list[Mark] = []
-    state = state_after(fact)
-    if state and node:
-        marks.append(Mark(node_id(run_id, node), state, wave))
-    if fact.kind == "node_started":
-        why = data.get("why")
-        if _text(why, "code") in ("edges", "goto"):
-            marks += [Mark(edge_id(run_id, source, node), "taken", wave) for source in _texts(why, "nodes")]
-    elif fact.kind == "node_skipped":
-        why = data.get("why")
-        if _text(why, "code") in ("dead_edges", "skipped_predecessors"):
-            marks += [Mark(edge_id(run_id, source, node), "dead") for source in _texts(why, "nodes")]
-    elif fact.kind == "control":
-        target = _text(data, "goto") or _text(data, "send")
-        if target and target != END:
-            marks.append(Mark(edge_id(run_id, _text(data, "by"), target), "taken", wave))
-    elif fact.kind == "delegated":
-        marks.append(Mark(lane_id(_text(data, "child")), "running", wave))
-    elif fact.kind in ("run_completed", "run_failed") and _within(run_id):
-        marks.append(Mark(lane_id(run_id), "completed" if fact.kind == "run_completed" else "failed", wave))
-    return tuple(marks)
 
 
 def graph(
@@ -332,13 +232,10 @@ def graph(
         children: topologies of child runs, by run id or by the name they were called with.
         direction: which way it flows; without one, the way that fits the page better.
     """
-    story = _Story.of(facts)
-    children = children or {}
-    drawn = [
-        _draw(topology, story, children, flow)
-        for flow in (("right", "down") if direction is None else (direction,))
-    ]
-    return max(drawn, key=_fit)
+    story = Story.of(facts)
+    plot = _Plot(story, children or {}, [*([topology] if topology else []), *(children or {}).values()])
+    flows: tuple[Direction, ...] = ("right", "down") if direction is None else (direction,)
+    return max((_framed(plot.block(topology, (story.root,), flow, 0), flow) for flow in flows), key=_fit)
 
 
 def _fit(picture: Graph) -> float:
@@ -348,66 +245,8 @@ def _fit(picture: Graph) -> float:
 
 
 @dataclass(slots=True)
-class _Chapter:
-    """What the events of one run add to its plan."""
-
-    seen: dict[str, None] = field(default_factory=dict)
-    entries: set[str] = field(default_factory=set)
-    moves: dict[tuple[str, str], EdgeKind] = field(default_factory=dict)
-    flows: dict[tuple[str, str], None] = field(default_factory=dict)
-    calls: list[tuple[str, str, str]] = field(default_factory=list)
-
-    def instances(self, template: str) -> list[str]:
-        return [key for key in self.seen if key.startswith(f"{template}#")]
-
-
-@dataclass(slots=True)
-class _Story:
-    """All chapters by run id, and the last mark of each element."""
-
-    root: str = ""
-    chapters: dict[str, _Chapter] = field(default_factory=dict)
-    marks: dict[str, Mark] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, facts: Iterable[Fact]) -> _Story:
-        story = cls()
-        for fact in facts:
-            story.root = story.root or root_of(fact.run_id)
-            chapter = story.chapters.setdefault(fact.run_id, _Chapter())
-            data, node = fact.data, _text(fact.data, "node")
-            if node:
-                chapter.seen.setdefault(node)
-            if fact.kind == "node_started":
-                why = data.get("why")
-                code = _text(why, "code")
-                if code == "edges":
-                    sources = _texts(why, "nodes")
-                    chapter.flows.update({(_template(source), _template(node)): None for source in sources})
-                elif code == "entry":
-                    chapter.entries.add(node)
-            elif fact.kind == "control":
-                goto, sent, by = _text(data, "goto"), _text(data, "send"), _template(_text(data, "by"))
-                if goto and goto != END:
-                    chapter.moves.setdefault((by, goto), "goto")
-                elif sent:
-                    chapter.moves.setdefault((by, sent), "send")
-            elif fact.kind == "delegated":
-                child = _text(data, "child")
-                chapter.calls.append((node, child, _text(data, "name") or child))
-            story.marks.update((mark.id, mark) for mark in marks_of(fact))
-        return story
-
-    def chapter(self, run_id: str) -> _Chapter:
-        return self.chapters.get(run_id) or _Chapter()
-
-    def mark(self, id_: str, otherwise: str = "pending") -> Mark:
-        return self.marks.get(id_) or Mark(id_, otherwise)
-
-
-@dataclass(slots=True)
 class _Block:
-    """A laid-out plan whose corner is at the origin."""
+    """A laid-out plan whose corner is at the origin; a call enters it at `enter`."""
 
     width: float
     height: float
@@ -416,13 +255,17 @@ class _Block:
     starts: list[Line] = field(default_factory=list)
     enter: layered.Point | None = None
 
+    def moved(self, dx: float, dy: float) -> _Block:
+        """The block at another place."""
+        boxes = [box.moved(dx, dy) for box in self.boxes]
+        edges = [replace(edge, line=edge.line.moved(dx, dy)) for edge in self.edges]
+        starts = [line.moved(dx, dy) for line in self.starts]
+        return _Block(self.width, self.height, boxes, edges, starts, self.enter)
 
-def _draw(
-    topology: Topology | None, story: _Story, children: Mapping[str, Topology], direction: Direction
-) -> Graph:
-    block = _plan(topology, story.root, story, children, direction, 0)
+
+def _framed(block: _Block, direction: Direction) -> Graph:
     left, top = (_MARGIN + 18, _MARGIN) if direction == "right" else (_MARGIN, _MARGIN + 18)
-    moved = _moved(block, left, top)
+    moved = block.moved(left, top)
     return Graph(
         round(block.width + left + _MARGIN, 1),
         round(block.height + top + _MARGIN, 1),
@@ -433,52 +276,296 @@ def _draw(
     )
 
 
-def _plan(
-    topology: Topology | None,
-    run_id: str,
-    story: _Story,
-    children: Mapping[str, Topology],
-    direction: Direction,
-    depth: int,
-) -> _Block:
-    """Lay out one plan with everything inside its nodes."""
-    chapter = story.chapter(run_id)
-    shapes = _node_shapes(topology, chapter)
-    edges = _edge_shapes(topology, chapter, shapes)
-    inner = {shape["key"]: _inside(shape["key"], run_id, story, children, depth) for shape in shapes}
-    sizes = {shape["key"]: _size(shape, inner[shape["key"]]) for shape in shapes}
+_Edges = dict[tuple[str, str], tuple[EdgeKind, bool, str]]
+"""Kind, condition and label of each edge."""
+
+
+@dataclass(slots=True)
+class _Inside:
+    """What a node holds: instances as rows, then lanes; `more` counts what is not shown."""
+
+    instances: list[str]
+    lanes: list[tuple[tuple[str, ...], str, _Block]]
+    more: int
+
+    @property
+    def rows(self) -> list[str]:
+        return self.instances[:SHOWN]
+
+
+@dataclass(slots=True)
+class _Plan:
+    """One plan on its way to a block: what it consists of, and what is inside its nodes."""
+
+    runs: tuple[str, ...]
+    depth: int
+    shapes: list[NodeShape]
+    edges: _Edges
+    inner: dict[str, _Inside]
+
+    @property
+    def head(self) -> float:
+        return SMALL_HEAD if self.depth >= DEEP else HEAD
+
+    @property
+    def entries(self) -> set[str]:
+        """The nodes that a run starts with: those marked, else those that nothing leads to."""
+        marked = {shape["key"] for shape in self.shapes if shape.get("entry")}
+        return marked or {
+            s["key"] for s in self.shapes if s["key"] not in self.entered and not s.get("template")
+        }
+
+    @property
+    def entered(self) -> set[str]:
+        """The nodes that an edge of the plan leads to."""
+        return {
+            target
+            for (source, target), (kind, _, _) in self.edges.items()
+            if source != target and kind == "edge"
+        }
+
+    def hints(self) -> list[tuple[str, str]]:
+        """A node that only a command can start follows the node written before it."""
+        placed = self.entered | self.entries
+        pairs = pairwise(shape["key"] for shape in self.shapes)
+        return [(before, key) for before, key in pairs if key not in placed]
+
+    def size(self, shape: NodeShape) -> tuple[float, float]:
+        """Width and height of a node with what it holds."""
+        inside, small = self.inner[shape["key"]], self.depth >= DEEP
+        icon = 0 if small or shape.get("kind", "function") == "function" else 14
+        text = (
+            _width(_title(shape), 12 if small else 13)
+            + (30 if small else _ICON)
+            + (_PAD if small else 2 * _PAD)
+        )
+        width = min(WIDEST, max(SMALL if small else NARROWEST, text + icon))
+        height = self.head
+        if inside.rows:
+            width = max(width, WIDEST)
+            height += len(inside.rows) * _ROW + _PAD / 2
+        for _, caption, block in inside.lanes:
+            width = max(width, max(block.width, _width(caption, 11) + 60) + 2 * _PAD + 2 * _TRUNK)
+            height += _lane_height(block) + _PAD
+        return width, height + (_ROW - 8 if inside.more else 0.0)
+
+
+@dataclass(slots=True)
+class _Plot:
+    """Draws plans inside plans: from the story, and the topologies that are known."""
+
+    story: Story
+    children: Mapping[str, Topology]
+    known: Sequence[Topology]
+
+    def block(
+        self, topology: Topology | None, runs: tuple[str, ...], direction: Direction, depth: int
+    ) -> _Block:
+        """Lay out one plan with everything inside its nodes.
+
+        Args:
+            runs: its runs; what is marked is the last of them.
+        """
+        chapter = self.story.chapter(runs)
+        topology = topology or _like(chapter, self.known)
+        shapes = _node_shapes(topology, chapter)
+        inner = {shape["key"]: self.inside(shape["key"], chapter, depth) for shape in shapes}
+        plan = _Plan(runs, depth, shapes, _edge_shapes(topology, chapter, shapes), inner)
+        sizes = {shape["key"]: plan.size(shape) for shape in shapes}
+        drawing = _drawing(plan, sizes, direction)
+        right = direction == "right"
+        size = (drawing.length, drawing.breadth) if right else (drawing.breadth, drawing.length)
+        block = _Block(*size)
+        entries, corners = plan.entries, dict[str, layered.Point]()
+        for shape in shapes:
+            key = shape["key"]
+            along, across = drawing.places[key]
+            corners[key] = (along, across - plan.head / 2) if right else (across - sizes[key][0] / 2, along)
+            node = self.node(plan, shape, corners[key], sizes[key], key in entries)
+            block.boxes.append(node)
+            self.fill(block, node, plan)
+            if key in entries:
+                block.enter = block.enter or (node.x, node.y + plan.head / 2)
+                if not depth:
+                    block.starts.append(_start(node, direction))
+        for (pair, shape_), route in zip(plan.edges.items(), drawing.routes, strict=True):
+            x, y = corners[pair[0]]
+            line = _line(route, direction) if route else _loop(x + sizes[pair[0]][0] - 24, y)
+            block.edges.append(self.edge(plan, pair, shape_, line))
+        return block
+
+    def inside(self, key: str, chapter: Chapter, depth: int) -> _Inside:
+        """The instances and the called runs inside a node; runs of the same agent share a lane."""
+        instances = chapter.instances(key)
+        lanes: dict[str, list[str]] = {}
+        plans: dict[str, Topology | None] = {}
+        for node, child, name in chapter.calls:
+            if template_of(node) == key:
+                caption = f"{node.partition('#')[2]} · {name}" if "#" in node else name
+                lanes.setdefault(caption, []).append(child)
+                plans[caption] = self.children.get(child) or self.children.get(name)
+        drawn = [
+            (
+                tuple(runs[-MOST_RUNS:]),
+                caption,
+                self.block(plans[caption], tuple(runs[-MOST_RUNS:]), "right", depth + 1),
+            )
+            for caption, runs in list(lanes.items())[:SHOWN]
+        ]
+        return _Inside(instances, drawn, max(0, len(instances) - SHOWN) + max(0, len(lanes) - SHOWN))
+
+    def node(
+        self,
+        plan: _Plan,
+        shape: NodeShape,
+        corner: layered.Point,
+        size: tuple[float, float],
+        entry: bool,
+    ) -> GraphNode:
+        key, title, kind = shape["key"], _title(shape), shape.get("kind", "function")
+        inside, small, run_id = plan.inner[key], plan.depth >= DEEP, plan.runs[-1]
+        mark = self.story.mark(node_id(run_id, key))
+        if inside.instances:
+            states = {self.story.mark(node_id(run_id, instance)).state for instance in inside.instances}
+            mark = replace(mark, state=next((s for s in LOUDEST if s in states), "pending"))
+        room = size[0] - (30 + _PAD if small else _ICON + 2 * _PAD + (0 if kind == "function" else 14))
+        titles = {s["key"]: _title(s) for s in plan.shapes}
+        return GraphNode(
+            id=mark.id,
+            key=key,
+            run_id=run_id,
+            name=_cut(title, 12 if small else 13, room + 1),
+            title=title,
+            kind=kind,
+            x=round(corner[0], 1),
+            y=round(corner[1], 1),
+            width=round(size[0], 1),
+            height=round(size[1], 1),
+            state=mark.state,
+            wave=mark.wave,
+            template=shape.get("template", False),
+            entry=entry,
+            terminal=shape.get("terminal", False),
+            join=shape.get("join", "all"),
+            depth=plan.depth,
+            follows=tuple(titles[target] for source, target in plan.edges if source == key),
+            more=inside.more,
+            small=small,
+            also=tuple(node_id(earlier, key) for earlier in plan.runs[:-1]),
+        )
+
+    def fill(self, block: _Block, node: GraphNode, plan: _Plan) -> None:
+        """Put a node's instances and lanes below its head."""
+        y = node.y + plan.head
+        inside = plan.inner[node.key]
+        for key in inside.rows:
+            block.boxes.append(self.instance(node, key, y))
+            y += _ROW
+        for runs, caption, inner in inside.lanes:
+            lane = self.lane(node, runs, caption, inner, y, plan.head)
+            moved = inner.moved(lane.x + _PAD, lane.y + _CAPTION + _PAD / 2)
+            block.boxes += [lane, *moved.boxes]
+            block.edges += moved.edges
+            y += lane.height + _PAD
+
+    def instance(self, node: GraphNode, key: str, y: float) -> GraphNode:
+        mark = self.story.mark(node_id(node.run_id, key))
+        return GraphNode(
+            id=mark.id,
+            key=key,
+            run_id=node.run_id,
+            name=_cut(key.partition("#")[2], 12, node.width - 2 * _PAD - _ICON),
+            title=key,
+            kind=node.kind,
+            x=node.x + _PAD,
+            y=y,
+            width=node.width - 2 * _PAD,
+            height=_ROW - 6,
+            state=mark.state,
+            wave=mark.wave,
+            instance=True,
+            within=node.id,
+            depth=node.depth,
+        )
+
+    def lane(
+        self, node: GraphNode, runs: tuple[str, ...], caption: str, inner: _Block, y: float, head: float
+    ) -> GraphLane:
+        x, width, height = node.x + _TRUNK, node.width - 2 * _TRUNK, _lane_height(inner)
+        mark = self.story.mark(lane_id(runs[-1]), "running")
+        enter = inner.enter or (0.0, inner.height / 2)
+        into = (x + _PAD + enter[0], y + _CAPTION + _PAD / 2 + enter[1])
+        down, up, top = node.x + _TRUNK / 2, node.x + node.width - _TRUNK / 2, node.y + head - 7
+        out = y + height / 2
+        call = f"M{down:.1f} {top:.1f}V{into[1] - 6:.1f}q0 6 6 6H{into[0] - 5:.1f}"
+        back = f"M{x + width:.1f} {out:.1f}H{up - 6:.1f}q6 0 6 -6V{top + 5:.1f}"
+        return GraphLane(
+            id=mark.id,
+            run_id=runs[-1],
+            name=_cut(caption, 11, width - 60),
+            title=caption,
+            caller=node.title,
+            x=round(x, 1),
+            y=round(y, 1),
+            width=round(width, 1),
+            height=round(height, 1),
+            call=Line(call, _head(into, (1, 0))),
+            back=Line(back, _head((up, top), (0, -1))),
+            state=mark.state,
+            depth=node.depth + 1,
+            runs=len(runs),
+            also=tuple(map(lane_id, runs[:-1])),
+        )
+
+    def edge(
+        self, plan: _Plan, pair: tuple[str, str], shape: tuple[EdgeKind, bool, str], line: Line
+    ) -> GraphEdge:
+        kind, conditional, label = shape
+        mark = self.story.mark(edge_id(plan.runs[-1], *pair), "possible")
+        also = tuple(edge_id(earlier, *pair) for earlier in plan.runs[:-1])
+        return GraphEdge(mark.id, *pair, line, kind, conditional, label, _width(label, 11), mark.state, also)
+
+
+def _drawing(plan: _Plan, sizes: Mapping[str, tuple[float, float]], direction: Direction) -> layered.Drawing:
+    """Where the nodes of a plan lie, along and across."""
     boxes = []
-    for shape in shapes:
+    for shape in plan.shapes:
         key = shape["key"]
         width, height = sizes[key]
-        over = 34.0 if (key, key) in edges else 0.0
+        over = 34.0 if (key, key) in plan.edges else 0.0
         if direction == "right":
-            boxes.append(layered.Box(key, width, HEAD / 2 + over, height - HEAD / 2))
+            boxes.append(layered.Box(key, width, plan.head / 2 + over, height - plan.head / 2))
         else:
             boxes.append(layered.Box(key, height, width / 2, width / 2 + over, width / 2))
     links = []
-    for (source, target), (_, _, label) in edges.items():
+    for (source, target), (_, _, label) in plan.edges.items():
         size = (_width(label, 11) + 14, 18.0) if label else (0.0, 0.0)
         links.append(layered.Link(source, target, size if direction == "right" else size[::-1]))
-    drawing = layered.draw(boxes, links, _hints(shapes, edges))
-    return _compose(run_id, shapes, edges, inner, sizes, drawing, story, direction, depth)
+    return layered.draw(boxes, links, plan.hints())
 
 
-def _node_shapes(topology: Topology | None, chapter: _Chapter) -> list[NodeShape]:
+def _like(chapter: Chapter, known: Sequence[Topology]) -> Topology | None:
+    """The plan that a run without one seems to follow: with all nodes that it names, and its entries."""
+    seen = set(map(template_of, chapter.seen))
+    for topology in known:
+        entries = {shape["key"] for shape in topology["nodes"] if shape.get("entry")}
+        if seen and seen <= {shape["key"] for shape in topology["nodes"]} and entries == chapter.entries:
+            return topology
+    return None
+
+
+def _node_shapes(topology: Topology | None, chapter: Chapter) -> list[NodeShape]:
     """The plan's nodes; where the plan is gone, those that the events name."""
     if topology is not None:
         return list(topology["nodes"])
     return [
         {"key": key, "template": bool(chapter.instances(key)), "entry": key in chapter.entries}
-        for key in dict.fromkeys(map(_template, chapter.seen))
+        for key in dict.fromkeys(map(template_of, chapter.seen))
     ]
 
 
-_Edges = dict[tuple[str, str], tuple[EdgeKind, bool, str]]
-
-
-def _edge_shapes(topology: Topology | None, chapter: _Chapter, shapes: Sequence[NodeShape]) -> _Edges:
-    """Kind, condition and label of every edge: the plan's, then those that only commands have drawn."""
+def _edge_shapes(topology: Topology | None, chapter: Chapter, shapes: Sequence[NodeShape]) -> _Edges:
+    """The edges of the plan, then those that only commands have drawn."""
     keys = {shape["key"] for shape in shapes}
     closing = {s["key"] for s in shapes if s.get("terminal") and s.get("kind", "function") == "function"}
     edges: _Edges = {}
@@ -496,7 +583,7 @@ def _edge_shapes(topology: Topology | None, chapter: _Chapter, shapes: Sequence[
 
 
 def _reach(pairs: Sequence[tuple[str, str]]) -> dict[str, set[str]]:
-    """From each source of a move, every node that can be reached."""
+    """From each target, every node that can be reached."""
     after: dict[str, list[str]] = {}
     for source, target in pairs:
         after.setdefault(source, []).append(target)
@@ -513,215 +600,8 @@ def _reach(pairs: Sequence[tuple[str, str]]) -> dict[str, set[str]]:
     return reach
 
 
-def _hints(shapes: Sequence[NodeShape], edges: _Edges) -> list[tuple[str, str]]:
-    """A node that only a command can start follows the node written before it."""
-    entries = _entries(shapes, edges)
-    entered = {
-        target for (source, target), (kind, _, _) in edges.items() if source != target and kind == "edge"
-    }
-    return [
-        (before["key"], shape["key"])
-        for before, shape in pairwise(shapes)
-        if shape["key"] not in entered | entries
-    ]
-
-
-@dataclass(slots=True)
-class _Inside:
-    """What a node holds: instances as rows, then lanes; `more` counts what is not shown."""
-
-    instances: list[str]
-    lanes: list[tuple[str, str, _Block]]
-    more: int
-
-    @property
-    def rows(self) -> list[str]:
-        return self.instances[:SHOWN]
-
-
-def _inside(key: str, run_id: str, story: _Story, children: Mapping[str, Topology], depth: int) -> _Inside:
-    chapter = story.chapter(run_id)
-    instances = chapter.instances(key)
-    calls = [call for call in chapter.calls if _template(call[0]) == key]
-    lanes = []
-    for node, child, name in calls[:SHOWN]:
-        plan = children.get(child) or children.get(name)
-        caption = f"{node.partition('#')[2]} · {name}" if "#" in node else name
-        lanes.append((child, caption, _plan(plan, child, story, children, "right", depth + 1)))
-    return _Inside(instances, lanes, max(0, len(instances) - SHOWN) + max(0, len(calls) - SHOWN))
-
-
-def _size(shape: NodeShape, inside: _Inside) -> tuple[float, float]:
-    """Width and height of a node with what it holds."""
-    icon = 0 if shape.get("kind", "function") == "function" else 14
-    width = min(WIDEST, max(NARROWEST, _width(_title(shape), 13) + _ICON + 2 * _PAD + icon))
-    height = HEAD
-    if inside.rows:
-        width = max(width, WIDEST)
-        height += len(inside.rows) * _ROW + _PAD / 2
-    for _, caption, block in inside.lanes:
-        width = max(width, max(block.width, _width(caption, 11) + 40) + 2 * _PAD + 2 * _TRUNK)
-        height += _lane_height(block) + _PAD
-    return width, height + (_ROW - 8 if inside.more else 0.0)
-
-
 def _lane_height(block: _Block) -> float:
     return _CAPTION + block.height + _PAD * 1.5
-
-
-def _compose(
-    run_id: str,
-    shapes: Sequence[NodeShape],
-    edges: _Edges,
-    inner: Mapping[str, _Inside],
-    sizes: Mapping[str, tuple[float, float]],
-    drawing: layered.Drawing,
-    story: _Story,
-    direction: Direction,
-    depth: int,
-) -> _Block:
-    """Turn places along and across into x and y, and put everything into one block."""
-    right = direction == "right"
-    block = _Block(*((drawing.length, drawing.breadth) if right else (drawing.breadth, drawing.length)))
-    entries = _entries(shapes, edges)
-    titles = {shape["key"]: _title(shape) for shape in shapes}
-    corners: dict[str, layered.Point] = {}
-    for shape in shapes:
-        key = shape["key"]
-        along, across = drawing.places[key]
-        corner = (along, across - HEAD / 2) if right else (across - sizes[key][0] / 2, along)
-        corners[key] = corner
-        follows = tuple(titles[target] for source, target in edges if source == key)
-        node = _node(run_id, shape, corner, sizes[key], story, depth, key in entries, follows, inner[key])
-        block.boxes.append(node)
-        _fill(block, node, inner[key], story)
-        if key in entries:
-            block.enter = block.enter or (node.x, node.y + HEAD / 2)
-            if not depth:
-                block.starts.append(_start(node, direction))
-    for (pair, shape_), route in zip(edges.items(), drawing.routes, strict=True):
-        x, y = corners[pair[0]]
-        line = _line(route, direction) if route else _loop(x + sizes[pair[0]][0] - 24, y)
-        block.edges.append(_edge(run_id, pair, shape_, line, story))
-    return block
-
-
-def _entries(shapes: Sequence[NodeShape], edges: _Edges) -> set[str]:
-    """The nodes that a run starts with: those marked, else those that nothing leads to."""
-    marked = {shape["key"] for shape in shapes if shape.get("entry")}
-    entered = {
-        target for (source, target), (kind, _, _) in edges.items() if source != target and kind == "edge"
-    }
-    return marked or {s["key"] for s in shapes if s["key"] not in entered and not s.get("template")}
-
-
-def _node(
-    run_id: str,
-    shape: NodeShape,
-    corner: layered.Point,
-    size: tuple[float, float],
-    story: _Story,
-    depth: int,
-    entry: bool,
-    follows: tuple[str, ...],
-    inside: _Inside,
-) -> GraphNode:
-    title = _title(shape)
-    kind = shape.get("kind", "function")
-    mark = story.mark(node_id(run_id, shape["key"]))
-    if inside.instances:
-        states = {story.mark(node_id(run_id, key)).state for key in inside.instances}
-        mark = replace(mark, state=next((s for s in LOUDEST if s in states), "pending"))
-    room = size[0] - _ICON - 2 * _PAD - (0 if kind == "function" else 14)
-    return GraphNode(
-        id=mark.id,
-        key=shape["key"],
-        run_id=run_id,
-        name=_cut(title, 13, room),
-        title=title,
-        kind=kind,
-        x=round(corner[0], 1),
-        y=round(corner[1], 1),
-        width=round(size[0], 1),
-        height=round(size[1], 1),
-        state=mark.state,
-        wave=mark.wave,
-        template=shape.get("template", False),
-        entry=entry,
-        terminal=shape.get("terminal", False),
-        join=shape.get("join", "all"),
-        depth=depth,
-        follows=follows,
-        more=inside.more,
-    )
-
-
-def _fill(block: _Block, node: GraphNode, inside: _Inside, story: _Story) -> None:
-    """Put a node's instances and lanes below its head."""
-    y = node.y + HEAD
-    for key in inside.rows:
-        mark = story.mark(node_id(node.run_id, key))
-        name = key.partition("#")[2]
-        block.boxes.append(
-            GraphNode(
-                id=mark.id,
-                key=key,
-                run_id=node.run_id,
-                name=_cut(name, 12, node.width - 2 * _PAD - _ICON),
-                title=key,
-                kind=node.kind,
-                x=node.x + _PAD,
-                y=y,
-                width=node.width - 2 * _PAD,
-                height=_ROW - 6,
-                state=mark.state,
-                wave=mark.wave,
-                instance=True,
-                within=node.id,
-                depth=node.depth,
-            )
-        )
-        y += _ROW
-    for child, caption, inner in inside.lanes:
-        lane = _lane(node, child, caption, inner, y, story)
-        moved = _moved(inner, lane.x + _PAD, lane.y + _CAPTION + _PAD / 2)
-        block.boxes += [lane, *moved.boxes]
-        block.edges += moved.edges
-        y += lane.height + _PAD
-
-
-def _lane(node: GraphNode, child: str, caption: str, inner: _Block, y: float, story: _Story) -> GraphLane:
-    x, width, height = node.x + _TRUNK, node.width - 2 * _TRUNK, _lane_height(inner)
-    mark = story.mark(lane_id(child), "running")
-    enter = inner.enter or (0.0, inner.height / 2)
-    into = (x + _PAD + enter[0], y + _CAPTION + _PAD / 2 + enter[1])
-    down, up, top = node.x + _TRUNK / 2, node.x + node.width - _TRUNK / 2, node.y + HEAD - 7
-    out = y + height / 2
-    return GraphLane(
-        id=mark.id,
-        run_id=child,
-        name=_cut(caption, 11, width - 40),
-        title=caption,
-        caller=node.title,
-        x=round(x, 1),
-        y=round(y, 1),
-        width=round(width, 1),
-        height=round(height, 1),
-        call=Line(f"M{down:.1f} {top:.1f}V{into[1] - 6:.1f}q0 6 6 6H{into[0] - 5:.1f}", _head(into, (1, 0))),
-        back=Line(
-            f"M{x + width:.1f} {out:.1f}H{up - 6:.1f}q6 0 6 -6V{top + 5:.1f}", _head((up, top), (0, -1))
-        ),
-        state=mark.state,
-        depth=node.depth + 1,
-    )
-
-
-def _edge(
-    run_id: str, pair: tuple[str, str], shape: tuple[EdgeKind, bool, str], line: Line, story: _Story
-) -> GraphEdge:
-    kind, conditional, label = shape
-    mark = story.mark(edge_id(run_id, *pair), "possible")
-    return GraphEdge(mark.id, *pair, line, kind, conditional, label, _width(label, 11), mark.state)
 
 
 def _line(route: layered.Route, direction: Direction) -> Line:
@@ -768,20 +648,8 @@ def _head(tip: layered.Point, way: tuple[int, int]) -> str:
     return f"M{x:.1f} {y:.1f}L{left[0]:.1f} {left[1]:.1f}L{right[0]:.1f} {right[1]:.1f}Z"
 
 
-def _moved(block: _Block, dx: float, dy: float) -> _Block:
-    """The block at another place."""
-    boxes = [box.moved(dx, dy) for box in block.boxes]
-    edges = [replace(edge, line=edge.line.moved(dx, dy)) for edge in block.edges]
-    starts = [line.moved(dx, dy) for line in block.starts]
-    return _Block(block.width, block.height, boxes, edges, starts, block.enter)
-
-
 def _title(shape: NodeShape) -> str:
     return shape.get("label") or shape["key"]
-
-
-def _template(key: str) -> str:
-    return key.partition("#")[0]
 
 
 def _width(text: str, size: float) -> float:
@@ -811,20 +679,3 @@ def _cut(text: str, size: float, room: float) -> str:
             break
         kept += char
     return kept.rstrip() + "…"
-
-
-def _text(data: object, key: str) -> str:
-    found = data.get(key) if isinstance(data, Mapping) else None
-    return found if isinstance(found, str) else ""
-
-
-def _int(data: Mapping[str, JsonValue], key: str) -> int:
-    found = data.get(key)
-    return found if isinstance(found, int) else 0
-
-
-def _texts(data: object, key: str) -> list[str]:
-    found = data.get(key) if isinstance(data, Mapping) else None
-    if isinstance(found, str):
-        return [found]
-    return [item for item in found if isinstance(item, str)] if isinstance(found, list) else []

@@ -180,12 +180,35 @@ class _Layout:
                 if wave in columns
             )
             rows.append(GridRow(prefix + node, node, run_id, depth, shown))
+            called: list[GridRow] = []
             for wave in columns:
                 for child, name in sheet.calls.get((node, wave), ()):
                     last = self.sheets.get(child, _Sheet()).last
                     inner = {w: self._width(child, w) for w in range(1, last + 1)}
-                    rows += self._rows(child, f"{name}.", depth + 1, columns[wave], inner)
+                    called += self._rows(child, f"{name}.", depth + 1, columns[wave], inner)
+            rows += _reused(called)
         return rows
+
+
+def _reused(rows: list[GridRow]) -> list[GridRow]:
+    """The rows of called runs, with those of a later call of the same agent on the same line."""
+    kept: list[GridRow] = []
+    for row in rows:
+        for index, earlier in enumerate(kept):
+            if (earlier.label, earlier.depth) == (row.label, row.depth) and _end(earlier) <= _begin(row):
+                kept[index] = replace(earlier, cells=earlier.cells + row.cells)
+                break
+        else:
+            kept.append(row)
+    return kept
+
+
+def _begin(row: GridRow) -> int:
+    return min((cell.gap for cell in row.cells), default=0)
+
+
+def _end(row: GridRow) -> int:
+    return max((cell.gap + cell.span for cell in row.cells), default=0)
 
 
 def _closed(row: GridRow, columns: int) -> GridRow:

@@ -9,7 +9,10 @@ function look() {
   if (!picture) return;
   words = JSON.parse(picture.dataset.words);
   wave = picture.dataset.wave;
-  for (const element of picture.querySelectorAll("[data-mark]")) elements.set(element.dataset.mark, { element });
+  for (const element of picture.querySelectorAll("[data-mark]")) {
+    const known = { element };
+    for (const id of [element.dataset.mark, ...(element.dataset.also?.split(" ") ?? [])]) elements.set(id, known);
+  }
   for (const text of document.querySelectorAll("[data-mark-text]")) {
     const known = elements.get(text.dataset.markText);
     if (known) known.text = text;
@@ -27,7 +30,7 @@ function apply({ id, state, wave: number }) {
   element.setAttribute("aria-label", `${element.dataset.name}: ${said}`);
   element.querySelector(".node__icon").setAttribute("href", `${sprite}#state-${state}`);
   const line = element.querySelector(".node__words");
-  if (line && !element.classList.contains("node--instance")) line.textContent = said;
+  if (line) line.textContent = said;
   if (text) text.textContent = said;
 }
 
@@ -38,19 +41,37 @@ function sum(id) {
 }
 
 const untouched = { node: "pending", lane: "absent", edge: "possible" };
+const rest = (element) => ({ id: element.dataset.mark, state: untouched[element.classList[0]] });
+
+// A lane that a node uses again begins anew: what lies in it has not happened yet in this run.
+function inside({ id, state }) {
+  const lane = elements.get(id)?.element;
+  if (state !== "running" || !lane?.classList.contains("lane")) return [];
+  const run = lane.dataset.mark.slice("lane-".length);
+  const marks = [...new Set([...elements.values()].map(({ element }) => element))];
+  return marks.filter(({ dataset: { mark } }) => mark.startsWith(`${run}/`, 5) || mark.startsWith(`${run}~`, 5));
+}
 
 function travel(at) {
   const rows = document.querySelectorAll("#timeline > li");
   if (!rows.length || at < Number(rows[0].dataset.at)) return; // older than what is here: the server paints it
-  const now = new Map(JSON.parse(document.getElementById("earlier").dataset.base || "[]").map((m) => [m.id, m]));
-  for (const row of rows) {
-    if (Number(row.dataset.at) > at) break;
-    for (const mark of JSON.parse(row.dataset.graph ?? "[]")) now.set(mark.id, mark);
+  const earlier = JSON.parse(document.getElementById("earlier").dataset.base || "[]");
+  const shown = [...rows].filter((row) => Number(row.dataset.at) <= at);
+  const now = new Map();
+  for (const mark of [...earlier, ...shown.flatMap((row) => JSON.parse(row.dataset.graph ?? "[]"))]) {
+    for (const element of inside(mark)) now.delete(element);
+    const known = elements.get(mark.id);
+    if (known) now.set(known.element, mark);
   }
-  for (const [id, { element }] of elements) apply(now.get(id) ?? { id, state: untouched[element.classList[0]] });
+  for (const { element } of new Set(elements.values())) apply(now.get(element) ?? rest(element));
 }
 
-document.addEventListener("graph", (event) => following() && JSON.parse(event.detail.data).forEach(apply));
+function live(mark) {
+  for (const element of inside(mark)) apply(rest(element));
+  apply(mark);
+}
+
+document.addEventListener("graph", (event) => following() && JSON.parse(event.detail.data).forEach(live));
 document.addEventListener("moment", (event) => travel(event.detail.at));
 document.addEventListener("htmx:after:swap", () => {
   if (picture?.isConnected) return;

@@ -12,16 +12,18 @@ function mark(at, live) {
   document.querySelector("#graph .is-chosen")?.classList.remove("is-chosen");
   if (live) return;
   row?.scrollIntoView({ block: "nearest" });
-  const node = row?.dataset.node && document.getElementById(row.dataset.node);
-  if (node) node.classList.add("is-chosen");
+  if (row?.dataset.node) nodeOf(row.dataset.node)?.classList.add("is-chosen");
 }
 
 document.addEventListener("moment", (event) => mark(event.detail.at, event.detail.live));
 
+const nodeOf = (id) => document.querySelector(`#graph :is([data-mark="${CSS.escape(id)}"], [data-also~="${CSS.escape(id)}"])`);
+
 // A node leads to the last event that speaks of it, at or before the moment shown.
 function choose(node) {
   const limit = Number(document.getElementById("run").dataset.at ?? Infinity);
-  const rows = [...document.querySelectorAll(`#timeline > [data-node="${CSS.escape(node.dataset.mark)}"]`)];
+  const ids = [node.dataset.mark, ...(node.dataset.also?.split(" ") ?? [])];
+  const rows = [...document.querySelectorAll("#timeline > [data-node]")].filter((row) => ids.includes(row.dataset.node));
   const row = rows.filter((r) => Number(r.dataset.at) <= limit).pop() ?? rows[0];
   if (row) location.hash = `step=${row.dataset.at}`;
 }

@@ -29,6 +29,8 @@ document.addEventListener("longer", () => {
   if (atEnd) jump();
   else latest.hidden = false;
 });
+new ResizeObserver(() => atEnd && jump()).observe(scroller);
+
 latest.addEventListener("click", () => {
   jump();
   document.querySelector("[data-go=last]").click();

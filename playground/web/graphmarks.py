@@ -1,0 +1,275 @@
+"""What events mean for the picture of a run: the marks that they make, and the shape that they add up to.
+
+A *mark* says that an element of the picture is in a state from now on: a node
+runs, an edge was taken, a called run has returned.  A page applies marks as
+they come, and folds them anew to show another moment.  The *story* of a run is
+all that its events add to the plan: instances made by Send, edges drawn by
+Goto, runs that a node has called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NotRequired, Protocol, TypedDict
+from urllib.parse import quote
+
+from playground.kernel.command import END
+from playground.kernel.eventlog import root_of
+from playground.kernel.values import JsonValue
+
+EdgeKind = Literal["edge", "goto", "send", "transfer"]
+
+
+class NodeShape(TypedDict):
+    """A node of a topology, as the plan describes itself."""
+
+    key: str
+    template: NotRequired[bool]
+    terminal: NotRequired[bool]
+    entry: NotRequired[bool]
+    join: NotRequired[str]
+    label: NotRequired[str | None]
+    kind: NotRequired[str]
+
+
+class EdgeShape(TypedDict):
+    """An edge of a topology; `conditional` when it has a predicate."""
+
+    source: str
+    target: str
+    conditional: NotRequired[bool]
+    label: NotRequired[str | None]
+
+
+class ChannelShape(TypedDict):
+    """A channel of a topology."""
+
+    name: str
+    reducer: str
+    type: NotRequired[str | None]
+
+
+class Topology(TypedDict):
+    """A plan as JSON."""
+
+    nodes: Sequence[NodeShape]
+    edges: Sequence[EdgeShape]
+    channels: NotRequired[Sequence[ChannelShape]]
+
+
+class Fact(Protocol):
+    """What the picture needs of an event."""
+
+    @property
+    def run_id(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def data(self) -> Mapping[str, JsonValue]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What an event changes in the picture: the element `id` is in `state` from now on, perhaps in `wave`."""
+
+    id: str
+    state: str
+    wave: int = 0
+
+    def json(self) -> dict[str, JsonValue]:
+        """As it is sent to the page."""
+        mark: dict[str, JsonValue] = {"id": self.id, "state": self.state}
+        if self.wave:
+            mark["wave"] = self.wave
+        return mark
+
+
+LOUDEST = (
+    "failed",
+    "parked",
+    "running",
+    "retrying",
+    "waiting",
+    "queued",
+    "completed",
+    "cancelled",
+    "skipped",
+)
+"""A template is in the first of these states that an instance of it is in."""
+
+
+_STATES = {
+    "node_queued": "queued",
+    "node_started": "running",
+    "node_completed": "completed",
+    "node_retry": "retrying",
+    "node_failed": "failed",
+    "node_cancelled": "cancelled",
+    "node_skipped": "skipped",
+    "interrupted": "parked",
+    "node_parked": "parked",
+    "resumed": "queued",
+}
+
+_RESHAPING = {"control", "delegated"}
+
+
+def node_id(run_id: str, key: str) -> str:
+    """The id of a node's element on the page."""
+    return f"node-{_within(run_id)}/{quote(key, safe='')}"
+
+
+def edge_id(run_id: str, source: str, target: str) -> str:
+    """The id of an edge's element on the page."""
+    return (
+        f"edge-{_within(run_id)}/{quote(template_of(source), safe='')}/{quote(template_of(target), safe='')}"
+    )
+
+
+def lane_id(run_id: str) -> str:
+    """The id of a child run's element on the page."""
+    return f"lane-{_within(run_id)}"
+
+
+def _within(run_id: str) -> str:
+    return run_id[len(root_of(run_id)) :]
+
+
+def reshapes(fact: Fact) -> bool:
+    """Whether an event may add to the shape, so that the picture has to be laid out anew."""
+    return fact.kind in _RESHAPING
+
+
+def state_after(fact: Fact) -> str:
+    """The state that an event leaves its node in; empty where it says nothing of that.
+
+    A node that parks on what a run inside it asks is not asked itself: it waits.
+    """
+    nested = fact.kind == "node_parked" and fact.data.get("nested")
+    return "waiting" if nested else _STATES.get(fact.kind, "")
+
+
+def marks_of(fact: Fact) -> tuple[Mark, ...]:
+    """What one event changes in the picture; nothing for most kinds."""
+    data, run_id = fact.data, fact.run_id
+    node, wave = _text(data, "node"), _int(data, "wave")
+    marks: list[Mark] = []
+    state = state_after(fact)
+    if state and node:
+        marks.append(Mark(node_id(run_id, node), state, wave))
+    if fact.kind == "node_started":
+        why = data.get("why")
+        if _text(why, "code") in ("edges", "goto"):
+            marks += [Mark(edge_id(run_id, source, node), "taken", wave) for source in _texts(why, "nodes")]
+    elif fact.kind == "node_skipped":
+        why = data.get("why")
+        if _text(why, "code") in ("dead_edges", "skipped_predecessors"):
+            marks += [Mark(edge_id(run_id, source, node), "dead") for source in _texts(why, "nodes")]
+    elif fact.kind == "control":
+        target = _text(data, "goto") or _text(data, "send")
+        if target and target != END:
+            marks.append(Mark(edge_id(run_id, _text(data, "by"), target), "taken", wave))
+    elif fact.kind == "delegated":
+        marks.append(Mark(lane_id(_text(data, "child")), "running", wave))
+    elif fact.kind in ("run_completed", "run_failed") and _within(run_id):
+        marks.append(Mark(lane_id(run_id), "completed" if fact.kind == "run_completed" else "failed", wave))
+    return tuple(marks)
+
+
+@dataclass(slots=True)
+class Chapter:
+    """What the events of one run add to its plan."""
+
+    seen: dict[str, None] = field(default_factory=dict)
+    entries: set[str] = field(default_factory=set)
+    moves: dict[tuple[str, str], EdgeKind] = field(default_factory=dict)
+    flows: dict[tuple[str, str], None] = field(default_factory=dict)
+    calls: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def instances(self, template: str) -> list[str]:
+        """The instances of a template, in the order in which they were first heard of."""
+        return [key for key in self.seen if key.startswith(f"{template}#")]
+
+    def after(self, earlier: Chapter) -> Chapter:
+        """This chapter, with the nodes and ways that an earlier run of the same plan showed."""
+        return Chapter(
+            {**{key: None for key in earlier.seen if "#" not in key}, **self.seen},
+            earlier.entries | self.entries,
+            earlier.moves | self.moves,
+            earlier.flows | self.flows,
+            self.calls,
+        )
+
+
+@dataclass(slots=True)
+class Story:
+    """All chapters by run id, and the last mark of each element."""
+
+    root: str = ""
+    chapters: dict[str, Chapter] = field(default_factory=dict)
+    marks: dict[str, Mark] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, facts: Iterable[Fact]) -> Story:
+        story = cls()
+        for fact in facts:
+            story.root = story.root or root_of(fact.run_id)
+            chapter = story.chapters.setdefault(fact.run_id, Chapter())
+            data, node = fact.data, _text(fact.data, "node")
+            if node:
+                chapter.seen.setdefault(node)
+            if fact.kind == "node_started":
+                why = data.get("why")
+                code = _text(why, "code")
+                if code == "edges":
+                    sources = _texts(why, "nodes")
+                    chapter.flows.update(
+                        {(template_of(source), template_of(node)): None for source in sources}
+                    )
+                elif code == "entry":
+                    chapter.entries.add(node)
+            elif fact.kind == "control":
+                goto, sent, by = _text(data, "goto"), _text(data, "send"), template_of(_text(data, "by"))
+                if goto and goto != END:
+                    chapter.moves.setdefault((by, goto), "goto")
+                elif sent:
+                    chapter.moves.setdefault((by, sent), "send")
+            elif fact.kind == "delegated":
+                child = _text(data, "child")
+                chapter.calls.append((node, child, _text(data, "name") or child))
+            story.marks.update((mark.id, mark) for mark in marks_of(fact))
+        return story
+
+    def chapter(self, runs: Sequence[str]) -> Chapter:
+        """The chapter of the last of these runs, with what the others showed of their plan."""
+        found = Chapter()
+        for run_id in runs:
+            found = (self.chapters.get(run_id) or Chapter()).after(found)
+        return found
+
+    def mark(self, id_: str, otherwise: str = "pending") -> Mark:
+        """The mark of an element, or that it is in the state `otherwise`."""
+        return self.marks.get(id_) or Mark(id_, otherwise)
+
+
+def template_of(key: str) -> str:
+    """The node that an instance belongs to; any other key as it is."""
+    return key.partition("#")[0]
+
+
+def _text(data: object, key: str) -> str:
+    found = data.get(key) if isinstance(data, Mapping) else None
+    return found if isinstance(found, str) else ""
+
+
+def _int(data: Mapping[str, JsonValue], key: str) -> int:
+    found = data.get(key)
+    return found if isinstance(found, int) else 0
+
+
+def _texts(data: object, key: str) -> list[str]:
+    found = data.get(key) if isinstance(data, Mapping) else None
+    if isinstance(found, str):
+        return [found]
+    return [item for item in found if isinstance(item, str)] if isinstance(found, list) else []
