@@ -18,7 +18,8 @@ from playground.kernel.command import END
 from playground.kernel.eventlog import root_of
 from playground.kernel.values import JsonValue
 
-EdgeKind = Literal["edge", "goto", "send", "transfer"]
+EdgeKind = Literal["edge", "goto", "rejoin", "send", "transfer"]
+"""A rejoin is a Goto that only re-arms its target, which then waits for its edges like any other."""
 
 
 class NodeShape(TypedDict):
@@ -169,7 +170,8 @@ def marks_of(fact: Fact) -> tuple[Mark, ...]:
     elif fact.kind == "control":
         target = _text(data, "goto") or _text(data, "send")
         if target and target != END:
-            marks.append(Mark(edge_id(run_id, _text(data, "by"), target), "taken", wave))
+            state = "rearmed" if data.get("immediate") is False else "taken"
+            marks.append(Mark(edge_id(run_id, _text(data, "by"), target), state, wave))
     elif fact.kind == "delegated":
         marks.append(Mark(lane_id(_text(data, "child")), "running", wave))
     elif fact.kind in ("run_completed", "run_failed") and _within(run_id):
@@ -186,6 +188,17 @@ class Chapter:
     moves: dict[tuple[str, str], EdgeKind] = field(default_factory=dict)
     flows: dict[tuple[str, str], None] = field(default_factory=dict)
     calls: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def move(self, data: Mapping[str, JsonValue]) -> None:
+        """Add the way that a command goes; that a node re-arms itself is no way."""
+        by, goto, sent = template_of(_text(data, "by")), _text(data, "goto"), _text(data, "send")
+        if sent:
+            self.moves.setdefault((by, sent), "send")
+        elif goto and goto != END:
+            if data.get("immediate") is not False:
+                self.moves[by, goto] = "goto"
+            elif by != goto:
+                self.moves.setdefault((by, goto), "rejoin")
 
     def instances(self, template: str) -> list[str]:
         """The instances of a template, in the order in which they were first heard of."""
@@ -230,11 +243,7 @@ class Story:
                 elif code == "entry":
                     chapter.entries.add(node)
             elif fact.kind == "control":
-                goto, sent, by = _text(data, "goto"), _text(data, "send"), template_of(_text(data, "by"))
-                if goto and goto != END:
-                    chapter.moves.setdefault((by, goto), "goto")
-                elif sent:
-                    chapter.moves.setdefault((by, sent), "send")
+                chapter.move(data)
             elif fact.kind == "delegated":
                 child = _text(data, "child")
                 chapter.calls.append((node, child, _text(data, "name") or child))

@@ -459,7 +459,7 @@ class _Plot:
         y = node.y + plan.head
         inside = plan.inner[node.key]
         for key in inside.rows:
-            block.boxes.append(self.instance(node, key, y))
+            block.boxes.append(self.instance(node, key, y, _TRUNK if inside.lanes else _PAD))
             y += _ROW
         for runs, caption, inner in inside.lanes:
             lane = self.lane(node, runs, caption, inner, y, plan.head)
@@ -468,18 +468,18 @@ class _Plot:
             block.edges += moved.edges
             y += lane.height + _PAD
 
-    def instance(self, node: GraphNode, key: str, y: float) -> GraphNode:
+    def instance(self, node: GraphNode, key: str, y: float, inset: float) -> GraphNode:
         mark = self.story.mark(node_id(node.run_id, key))
         return GraphNode(
             id=mark.id,
             key=key,
             run_id=node.run_id,
-            name=_cut(key.partition("#")[2], 12, node.width - 2 * _PAD - _ICON),
+            name=_cut(key.partition("#")[2], 12, node.width - 2 * inset - _ICON),
             title=key,
             kind=node.kind,
-            x=node.x + _PAD,
+            x=round(node.x + inset, 1),
             y=y,
-            width=node.width - 2 * _PAD,
+            width=round(node.width - 2 * inset, 1),
             height=_ROW - 6,
             state=mark.state,
             wave=mark.wave,
@@ -578,7 +578,7 @@ def _edge_shapes(topology: Topology | None, chapter: Chapter, shapes: Sequence[N
     for (source, target), kind in chapter.moves.items():
         if kind == "goto" and source not in reach[target] | {target} and target not in closing:
             kind = "transfer"
-        edges.setdefault((source, target), (kind, False, "" if kind == "goto" else kind))
+        edges.setdefault((source, target), (kind, False, kind if kind in ("send", "transfer") else ""))
     return {pair: edge for pair, edge in edges.items() if pair[0] in keys and pair[1] in keys}
 
 

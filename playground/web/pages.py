@@ -60,7 +60,7 @@ async def picker(request: Request) -> Response:
     """`GET /?q=`"""
     sessions, lang = sessions_of(request), language_of(request)
     records, _ = await sessions.find(limit=RECENT)
-    found = views.picker(sessions.catalog.entries(), request.query_params.get("q", "")[:200], lang, records)
+    found = views.picker(sessions, request.query_params.get("q", "")[:200], lang, records)
     done = next((record for record in records if record.state is RunState.COMPLETED), None)
     sample = views.run_row(done, sessions, lang) if done else None
     return html(templating.page("picker", lang, picker=replace(found, sample=sample)))

@@ -15,6 +15,8 @@ from playground.kernel import Event, LogError, Plan, Run
 from playground.kernel.run import escape_key, split_park
 from playground.kernel.scheduler import child_spec
 from playground.kernel.values import JsonObject, int_in, text_in
+from playground.runtime.react import build_react_plan
+from playground.runtime.tools import ToolRegistry
 from playground.sessions import Sessions, portrait, stored_plan
 from playground.web.graphview import Topology, reshapes
 from playground.web.timeline import Timeline
@@ -214,8 +216,11 @@ def regions(row: EventRow) -> set[Region]:
 
 
 def child_topologies(plan: Plan) -> dict[str, Topology]:
-    """The drawings of the plans inside a plan's nodes, by the name that a call gives them."""
-    found: dict[str, Topology] = {}
+    """The drawings of the plans inside a plan's nodes, by the name that a call gives them.
+
+    Under no name there is an agent's plan: what a teammate runs that is called as a tool.
+    """
+    found: dict[str, Topology] = {"": cast("Topology", build_react_plan(ToolRegistry()).topology())}
     waiting = [plan]
     while waiting:
         for node in waiting.pop().nodes.values():

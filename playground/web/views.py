@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from types import CodeType
 from typing import cast
 
@@ -16,7 +18,7 @@ from playground.kernel import JsonValue, Plan, RunState
 from playground.runtime.scenario import CONCEPTS, Scenario, Text
 from playground.sessions import Conflict, Entry, NotFound, Sessions
 from playground.web.forms import Form, Problem, form_for
-from playground.web.graphview import Topology, graph
+from playground.web.graphview import Graph, Topology, graph
 from playground.web.i18n import Language, Translator
 from playground.web.story import child_topologies
 from playground.web.viewmodels import (
@@ -42,15 +44,21 @@ INPUT = "input"
 # Scenarios
 
 
-def picker(entries: Sequence[Entry], q: str, lang: Language, records: Sequence[RunRecord]) -> Picker:
+def picker(sessions: Sessions, q: str, lang: Language, records: Sequence[RunRecord]) -> Picker:
     """The first page; `records` are the newest runs, for what waits and for a sample."""
+    entries = sessions.catalog.entries()
     shown = [entry for entry in entries if matches(entry, q, lang)]
     concepts = dict.fromkeys(tag for e in entries if e.scenario for tag in e.scenario.concepts)
     waiting: dict[str, int] = {}
     for record in records:
         waiting[record.scenario] = waiting.get(record.scenario, 0) + record.waiting
     return Picker(
-        cards=tuple(card(entry, lang, waiting.get(entry.key, 0)) for entry in shown),
+        cards=tuple(
+            replace(
+                card(entry, lang, waiting.get(entry.key, 0)), graph=sketch(sessions, entry.key, entry.source)
+            )
+            for entry in shown
+        ),
         q=q,
         concepts=tuple(concept(tag, lang) for tag in concepts),
         total=len(entries),
@@ -83,6 +91,15 @@ def card(entry: Entry, lang: Language, waiting: int = 0) -> ScenarioCard:
         waiting=waiting,
         error=str(t("card.missing", extras=", ".join(entry.missing))) if entry.missing else "",
     )
+
+
+@lru_cache(maxsize=64)
+def sketch(sessions: Sessions, key: str, _source: str) -> Graph | None:
+    """The graph of a scenario for its card, drawn anew when its source changes; None where it fails."""
+    try:
+        return graph(cast("Topology", sessions.plan(key).topology()), direction="right")
+    except (Conflict, NotFound):
+        return None
 
 
 def concept(tag: str, lang: Language) -> str:

@@ -9,8 +9,12 @@ let atEnd = true;
 const near = () => scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 40;
 const jump = () => (scroller.scrollTop = scroller.scrollHeight);
 
+// Only a reader moves up; a pane that shrinks does not.
+let top = 0;
 scroller.addEventListener("scroll", () => {
-  atEnd = near();
+  if (near()) atEnd = true;
+  else if (scroller.scrollTop < top) atEnd = false;
+  top = scroller.scrollTop;
   if (atEnd) latest.hidden = true;
 });
 

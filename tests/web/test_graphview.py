@@ -378,3 +378,66 @@ def test_an_event_of_an_unexpected_shape_is_drawn_all_the_same(kind: str, data: 
     log = Log("r1").note("node_started", node="a", wave=1).note(kind, **data)
 
     assert graph(plan("a>b"), log.events).boxes
+
+
+def test_a_rejoin_is_no_transfer_and_rearming_oneself_is_no_edge() -> None:
+    log = Log("r1").ran("a", 1)
+    log.note("control", wave=1, by="a", goto="b", immediate=False)
+    log.note("control", wave=1, by="a", goto="a", immediate=False)
+
+    assert edges(graph(plan("a>", "b>", entry=["a"]), log.events)) == {("a", "b"): ("rejoin", "rearmed")}
+
+
+def called_again() -> Log:
+    """A node that calls the same agent twice; the second run has only begun."""
+    log = Log("r1").note("node_started", node="ask", wave=1)
+    for number in (1, 2):
+        log.note("delegated", node="ask", wave=number, child=f"r1~{number}", name="clerk")
+        log.note("node_started", f"~{number}", node="think", wave=1, why={"code": "entry"})
+        if number == 1:
+            log.ran("answer", 2, "~1", why={"code": "edges", "nodes": ["think"]})
+            log.note("run_completed", "~1")
+    return log
+
+
+def test_calling_the_same_agent_again_reuses_its_lane() -> None:
+    picture = graph(plan("ask>"), called_again().events)
+
+    (lane,) = [box for box in picture.boxes if isinstance(box, GraphLane)]
+
+    assert (lane.id, lane.also, lane.runs, lane.state) == (
+        lane_id("r1~2"),
+        (lane_id("r1~1"),),
+        2,
+        "running",
+    )
+
+
+def test_a_reused_lane_shows_the_last_run_in_the_shape_of_all() -> None:
+    picture = graph(plan("ask>"), called_again().events)
+
+    assert [(box.key, box.state, box.also) for box in picture.nodes if box.depth] == [
+        ("think", "running", (node_id("r1~1", "think"),)),
+        ("answer", "pending", (node_id("r1~1", "answer"),)),
+    ]
+
+
+def test_a_called_run_whose_plan_is_not_known_follows_one_that_fits() -> None:
+    agent = plan("think>tools", "tools>think", "think>final", entry=["think"])
+    log = Log("r1").note("node_started", node="ask", wave=1)
+    log.note("delegated", node="ask", wave=1, child="r1~1", name="clerk")
+    log.ran("think", 1, "~1").ran("final", 2, "~1", why={"code": "edges", "nodes": ["think"]})
+
+    picture = graph(plan("ask>"), log.events, children={"": agent})
+
+    assert [box.key for box in picture.nodes if box.depth] == ["think", "tools", "final"]
+
+
+def test_nodes_of_deep_calls_are_small() -> None:
+    log = Log("r1").note("node_started", node="a", wave=1)
+    for depth in range(2):
+        outer = "~1" * depth
+        log.note("delegated", outer, node="a", wave=1, child=f"r1{outer}~1", name="inner")
+        log.note("node_started", f"{outer}~1", node="a", wave=1)
+
+    assert [box.small for box in graph(plan("a>"), log.events).nodes] == [False, False, True]

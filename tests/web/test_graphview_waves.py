@@ -122,3 +122,25 @@ def test_a_long_run_has_a_bounded_number_of_ticks() -> None:
     rows = Timeline().add(Log("r1").note("run_started").events * 10_000)
 
     assert len(ticks(rows)) <= 600
+
+
+def test_a_later_call_of_the_same_agent_stands_on_the_same_line() -> None:
+    log = Log("r1")
+    for wave in (1, 2):
+        log.note("node_started", node="ask", wave=wave)
+        log.note("delegated", node="ask", wave=wave, child=f"r1~{wave}", name="clerk")
+        log.ran("think", 1, f"~{wave}")
+
+    grid = wave_grid(log.events)
+
+    assert [found.label for found in grid.rows] == ["ask", "clerk.think"]
+    assert columns(row(grid, "clerk.think")) == [(0, 1, "completed"), (1, 1, "completed")]
+
+
+def test_two_calls_at_once_stand_on_two_lines() -> None:
+    log = Log("r1").note("node_started", node="ask", wave=1)
+    for number in (1, 2):
+        log.note("delegated", node="ask", wave=1, child=f"r1~{number}", name="clerk")
+        log.ran("think", 1, f"~{number}")
+
+    assert [found.label for found in wave_grid(log.events).rows] == ["ask", "clerk.think", "clerk.think"]
