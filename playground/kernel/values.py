@@ -170,20 +170,25 @@ def _freeze(value: object, depth: int, room: list[int]) -> JsonValue:
             for step, item in enumerate(value):  # noqa: B007 - an error reads it
                 items.append(_freeze(item, depth + 1, room))
             return FrozenList(items)
-        fields = {}
+        fields: JsonObject = {}
         for step, item in value.items():
-            fields[_key(step, room)] = _freeze(item, depth + 1, room)
+            key = step if type(step) is str and step.isascii() else _key(step)
+            if type(item) is str and item.isascii():  # most fields are such: no call for them
+                room[0] -= len(key) + len(item) + 5
+                fields[key] = item
+            else:
+                room[0] -= len(key) + 3
+                fields[key] = _freeze(item, depth + 1, room)
         return FrozenDict(fields)
     except _Refused as refused:
         refused.path.append(step)
         raise
 
 
-def _key(key: object, room: list[int]) -> str:
+def _key(key: object) -> str:
     if type(key) is not str:
         raise _Refused(f"the key {key!r} of type {type(key).__name__}", "JSON keys are text")
-    room[0] -= len(key) + 3
-    return key if key.isascii() else _text(key)
+    return _text(key)
 
 
 def _text(value: str) -> str:

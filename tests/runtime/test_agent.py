@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from playground import (
@@ -19,6 +21,7 @@ from playground import (
     ToolSpec,
     Workflow,
 )
+from playground.backends import open_store
 from playground.kernel import AlreadyAnswered, InMemoryEventLog, InMemoryStore, SubPlanBody
 
 
@@ -133,6 +136,49 @@ async def test_another_agent_object_over_the_same_stores_goes_on_after_a_pause()
     waiting = await asks_refund(eventlog=log, store=store).run("refund o1")
     result = await asks_refund(eventlog=log, store=store).resume(waiting.run_id, {"approved": True})
     assert result.output == "done"
+
+
+async def test_of_two_gated_calls_in_one_turn_the_approved_runs_and_the_rejected_does_not_case_d31() -> None:
+    ran: list[str] = []
+
+    def pay(to: str) -> str:
+        ran.append(to)
+        return f"paid {to}"
+
+    one = agent([ToolCall("pay", {"to": "Ana"}), ToolCall("pay", {"to": "Bo"})], "done")
+    one.add_tool(pay, side_effect="write")
+    waiting = await one.run("pay both")
+    first, second = (asked.id for asked in waiting.interrupts)
+    half = await one.resume(waiting.run_id, {second: {"approved": False, "comment": "not him"}})
+    assert (half.status, ran) == ("suspended", [])
+    result = await one.resume(waiting.run_id, {first: {"approved": True}})
+    told = [str(m["content"]) for m in result.messages if m["role"] == "tool"]
+    assert (ran, told[0]) == (["Ana"], "paid Ana")
+    assert "not him" in told[1]
+
+
+async def test_two_tools_that_ask_at_once_each_get_their_own_answer_case_d08() -> None:
+    async def name_a(ctx: NodeContext) -> object:
+        return await ctx.interrupt("input", "a?")
+
+    async def name_b(ctx: NodeContext) -> object:
+        return await ctx.interrupt("input", "b?")
+
+    one = agent([ToolCall("name_a"), ToolCall("name_b")], "done", tools=[name_a, name_b])
+    waiting = await one.run("ask")
+    assert [asked.id for asked in waiting.interrupts] == ["tools/name_a", "tools/name_b"]
+    result = await one.resume(waiting.run_id, {"tools/name_b": "B", "tools/name_a": "A"})
+    assert [m["content"] for m in result.messages if m["role"] == "tool"] == ["A", "B"]
+
+
+async def test_the_reason_of_a_rejection_survives_a_restart_case_d43(tmp_path: Path) -> None:
+    url = f"sqlite:{tmp_path / 'runs.db'}"
+    async with open_store(url) as store:
+        waiting = await asks_refund(eventlog=store.log, store=store.checkpoints).run("refund o1")
+    async with open_store(url) as store:
+        again = asks_refund(eventlog=store.log, store=store.checkpoints)
+        result = await again.resume(waiting.run_id, {"approved": False, "comment": "too costly"})
+    assert "too costly" in str(result.messages[-2]["content"])
 
 
 # Teammates
