@@ -9,7 +9,7 @@ import pytest
 
 import playground
 
-HEAVY = {"mcp", "httpx2", "pydantic_ai", "jsonschema", "starlette"}
+HEAVY = {"mcp", "httpx2", "pydantic_ai", "starlette"}
 
 
 def loaded_by(code: str) -> set[str]:
