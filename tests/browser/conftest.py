@@ -1,0 +1,129 @@
+"""A real server process on loopback, and a real Chromium in front of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import pytest
+from playwright.sync_api import Page, expect
+
+expect.set_options(timeout=20_000)
+
+ROOT = Path(__file__).resolve().parents[2]
+OWN = Path(__file__).with_name("scenarios")
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args(browser_type_launch_args: dict[str, object]) -> dict[str, object]:
+    found = (
+        os.environ.get("PLAYGROUND_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    )
+    sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
+    args = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", *sandbox]
+    return {**browser_type_launch_args, "args": args, **({"executable_path": found} if found else {})}
+
+
+@pytest.fixture(scope="session")
+def base_url() -> None:
+    """Each server has an address of its own."""
+
+
+class Server:
+    """`playground serve` as a user starts it; the port and the store stay the same over restarts."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._process: subprocess.Popen[str] | None = None
+        self.said = ""
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "playground", "serve", "--port", str(self.port)]
+        self._process = subprocess.Popen(
+            [*command, "--store", "sqlite:runs.db", "--scenarios", str(OWN)],
+            cwd=self._folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "PLAYGROUND_PACE": "0.005"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert self._process.stdout is not None
+        first = self._process.stdout.readline()
+        assert self.url in first, first
+        self._listener = threading.Thread(target=self._listen, args=(self._process.stdout,), daemon=True)
+        self._listener.start()
+
+    def _listen(self, out: IO[str]) -> None:
+        with out:
+            for line in out:
+                self.said += line
+
+    def kill(self) -> None:
+        """SIGKILL: no goodbye."""
+        assert self._process is not None
+        self._process.kill()
+        self._gone(10)
+
+    def interrupt(self, timeout: float) -> int:
+        """Ctrl-C; the exit code.
+
+        Raises:
+            subprocess.TimeoutExpired: it is still there after `timeout` seconds.
+        """
+        assert self._process is not None
+        self._process.send_signal(signal.SIGINT)
+        return self._gone(timeout)
+
+    def _gone(self, timeout: float) -> int:
+        assert self._process is not None
+        code = self._process.wait(timeout)
+        self._listener.join()
+        return code
+
+    def stop(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self.kill()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """A server that has been started."""
+    running = Server(tmp_path)
+    running.start()
+    try:
+        yield running
+    finally:
+        running.stop()
+
+
+def start(page: Page, server: Server, key: str) -> str:
+    """Pick a scenario and press Run; returns the address of the run."""
+    page.goto(f"{server.url}/scenarios/{key}")
+    page.get_by_role("button", name="Run", exact=True).first.click()
+    page.wait_for_url(re.compile(r"/runs/run-"))
+    return page.url.partition("#")[0]
+
+
+def positions(page: Page) -> list[int]:
+    """The positions of the events on the page, in the order in which they are shown."""
+    return [
+        int(at) for at in page.locator("#timeline > li").evaluate_all("rows => rows.map(r => r.dataset.at)")
+    ]
+
+
+def mood(page: Page, name: str) -> None:
+    """Wait until the run stands so: running, waiting, completed…"""
+    expect(page.locator("#status")).to_have_attribute("data-mood", name)
