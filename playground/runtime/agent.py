@@ -57,7 +57,7 @@ class Agent:
     Args:
         name: who it is: the name of its child runs, and of the tool that calls it as a teammate.
         model: what it thinks with; as a child run without one of its own, it uses its caller's.
-        instruction: the system prompt.
+        instruction: the system prompt; a function makes it anew for each thought.
         description: what it can do, for whoever delegates to it; the instruction by default.
         tools: functions or `ToolSpec`s that its model may call.
         teammates: agents (or workflows with a name) that its model may call and that return.
@@ -80,7 +80,7 @@ class Agent:
         name: str,
         *,
         model: LlmPort | None = None,
-        instruction: str = "",
+        instruction: str | Callable[[], str] = "",
         description: str = "",
         tools: Iterable[Tool] = (),
         teammates: Iterable[Teammate] = (),
@@ -98,7 +98,7 @@ class Agent:
         self.name = name
         self.model = model
         self.instruction = instruction
-        self.description = description or instruction
+        self.description = description or (instruction if isinstance(instruction, str) else "")
         self.bus = bus if bus is not None else Bus()
         self.store: CheckpointStore = store if store is not None else InMemoryStore()
         self.eventlog: EventLog = eventlog if eventlog is not None else InMemoryEventLog()

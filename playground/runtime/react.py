@@ -18,7 +18,7 @@ what it adds: nothing here copies, hashes or looks through the whole of it.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, cast
 
@@ -64,7 +64,7 @@ class Recall(Protocol):
 def build_react_plan(
     tools: Shelf,
     *,
-    system: str = "",
+    system: str | Callable[[], str] = "",
     context: ContextStrategy | None = None,
     memory: Recall | None = None,
     max_turns: int = MAX_TURNS,
@@ -77,7 +77,8 @@ def build_react_plan(
 
     Args:
         tools: what the model may call; a run of the plan needs the same tools in its scheduler.
-        system: what the model is told before each thought.
+        system: what the model is told before each thought; a function is asked each time, and must
+            answer the same as long as nothing has been written to the log.
         context: chooses what of the conversation is shown; without one, all of it is.
         memory: asked once, in a node of its own, about the last user message.
         max_turns: model calls in a run, after which it fails with a sentence.
@@ -153,7 +154,7 @@ class _Think:
     """Asks the model once."""
 
     tools: Shelf
-    system: str
+    system: str | Callable[[], str]
     context: ContextStrategy | None
     max_turns: int
     exits: _Exits
@@ -187,7 +188,8 @@ class _Think:
 
     def _told(self, ctx: NodeContext) -> str:
         recalled = str(ctx.shared.get("recalled") or "")
-        return "\n\n".join(filter(None, [self.system, recalled and f"Relevant memory:\n{recalled}"]))
+        system = self.system if isinstance(self.system, str) else self.system()
+        return "\n\n".join(filter(None, [system, recalled and f"Relevant memory:\n{recalled}"]))
 
     async def _shown(self, ctx: NodeContext) -> Sequence[Message]:
         """What the model is shown; what was done to get there is a fact of the run."""

@@ -129,6 +129,9 @@ class SkillsLayer(PlainLayer[NoLayerDeps, EmptyLayerConfig, SkillsState]):
 def agent_of(run: AnyRun, name: str) -> Agent:
     """The agent that the layers of one entry make together.
 
+    Its prompts are gathered for each thought: what a layer has learnt meanwhile is in them, just as
+    after a pause, when the layers are made anew from what they remember.
+
     Args:
         run: an entry of a compositor without transformers.
         name: the agent's name.
@@ -137,7 +140,7 @@ def agent_of(run: AnyRun, name: str) -> Agent:
     return Agent(
         name,
         model=model.model if isinstance(model, ModelLayer) else None,
-        instruction="\n\n".join(str(prompt.value) for prompt in run.prompts),
+        instruction=lambda: "\n\n".join(str(prompt.value) for prompt in run.prompts),
         tools=[tool.value for tool in run.tools],
         memory=memory.memory if isinstance(memory, MemoryLayer) else None,
         context=context.context if isinstance(context, ContextLayer) else None,
