@@ -148,11 +148,23 @@ class Sessions:
     async def _take_up(self, record: RunRecord) -> None:
         try:
             if record.state is RunState.RUNNING:
-                await self.go_on(record.run_id)
+                await self._take_up_running(record)
             elif await self.store.documents.get("expiries", record.run_id) is not None:
                 self._schedule_expiry(await self._run(record.run_id))
         except Exception:  # noqa: BLE001 - one bad run must not keep the others from going on
             _log.exception("run %s could not be taken up; it stays as it is", record.run_id)
+
+    async def _take_up_running(self, record: RunRecord) -> None:
+        """Go on with a run that the list calls running; only its log knows whether it still is."""
+        try:
+            run = await self._run(record.run_id)
+        except NotFound:
+            await self.store.runs.delete(record.run_id)
+            return
+        if run.running:
+            await self._take_on(record.run_id)
+        else:
+            await self._settle(record.run_id)
 
     async def close(self) -> None:
         """Stop driving, end the feeds, close the store; what was going on is taken up at the next start."""
@@ -221,6 +233,7 @@ class Sessions:
             await scheduler.drive(spec.plan, run)
             return run
 
+        await self._list_as_running(run_id, key, task, continues)
         begun = asyncio.Event()
         forget = self.bus.on("run_started", lambda evt: begun.set() if evt.run_id == run_id else None)
         live = self._drive(run_id, scenario, lang, begin)
@@ -231,11 +244,15 @@ class Sessions:
         waiting.cancel()
         forget()
         if not begun.is_set():
+            await self.store.runs.delete(run_id)
             failure = live.error or Conflict(f"scenario {key!r} did not begin")
             raise failure if isinstance(failure, SessionError) else Invalid(str(failure)) from failure
-        if run_id in self._live:
-            await self._index(await self._run(run_id))
         return run_id
+
+    async def _list_as_running(self, run_id: str, key: str, task: str, continues: str | None) -> None:
+        """Put a run into the list before its log begins: one that dies at once is found and taken up."""
+        now = self._clock()
+        await self.store.runs.put(RunRecord(run_id, key, RunState.RUNNING, task, now, now, 0, continues))
 
     async def _next_turn(self, spec: ChildSpec, key: str, before: str, task: str) -> dict[str, object]:
         """The state in which a turn begins: what was said before, and who holds the conversation."""
@@ -432,6 +449,13 @@ class Sessions:
         except Exception:  # noqa: BLE001 - a user's build function may raise anything
             _log.exception("scenario %r cannot be built; its runs are shown from their logs", key)
             return None
+
+    def is_staged(self, key: str) -> bool:
+        """Whether a scenario sets up things around its runs, such as layers; False where it is gone."""
+        try:
+            return isinstance(self._made(self.catalog.scenario(key), "en"), Staged)
+        except Exception:  # noqa: BLE001 - a user's build function may raise anything; `plan_of` tells
+            return False
 
     async def portrait(self, run_id: str, at: int | None = None) -> Portrait:
         """Where a run stood at position `at` of its tree, or stands now.
@@ -666,6 +690,20 @@ class Sessions:
         self, run_id: str, values: Mapping[str, JsonValue], *, by: str = "", via: str = "", comment: str = ""
     ) -> None:
         plan = self._sketch(*await self._scenario_of(run_id))
+        record = await self.store.runs.get(run_id)
+        if record is not None:  # before the log says so: a run that dies now is found and taken up
+            await self.store.runs.put(replace(record, state=RunState.RUNNING, waiting=0))
+        try:
+            await self._answer(plan, run_id, values, by=by, via=via, comment=comment)
+        except SessionError:
+            if not self.is_driven(run_id):
+                await self._settle(run_id)
+            raise
+        await self._take_on(run_id)
+
+    async def _answer(
+        self, plan: Plan, run_id: str, values: Mapping[str, JsonValue], *, by: str, via: str, comment: str
+    ) -> None:
         try:
             await self._scheduler().answer(plan, run_id, dict(values), by=by, via=via, comment=comment)
         except AlreadyAnswered as error:
@@ -678,10 +716,6 @@ class Sessions:
             raise Conflict(f"the run cannot go on: {error}") from error
         except NotJson as error:
             raise Invalid(str(error)) from error
-        record = await self.store.runs.get(run_id)
-        if record is not None:
-            await self.store.runs.put(replace(record, state=RunState.RUNNING, waiting=0))
-        await self._take_on(run_id)
 
     async def _rest(self, run_id: str) -> None:
         """Wait until a run that is being driven comes to rest: an answer finds it parked then."""
@@ -918,11 +952,16 @@ STAGE = "stage"
 """Topic of the notes in which a run's log keeps what its scenario's stage must remember."""
 
 
+def is_stage_note(event: Event) -> bool:
+    """Whether an event tells what a stage must remember."""
+    return event.kind == "note" and event.data.get("topic") == STAGE
+
+
 def remembered(events: Iterable[Event]) -> JsonObject:
     """What the stage of a run must remember, folded from the notes in its log."""
     known: JsonObject = {}
     for event in events:
-        if event.kind == "note" and event.data.get("topic") == STAGE:
+        if is_stage_note(event):
             known.update(dict_in(event.data, "data"))
     return known
 
