@@ -8,7 +8,7 @@ from playground.sessions.errors import Busy, Conflict, Invalid, NotFound, Sessio
 from playground.sessions.feed import Feed, Told, ends, ends_run
 from playground.sessions.layered import Layered, LayeredStage
 from playground.sessions.portrait import Portrait, portrait, stored_plan
-from playground.sessions.sessions import Answer, Options, Sessions, remembered
+from playground.sessions.sessions import Answer, Options, Sessions, is_stage_note, remembered
 
 __all__ = [
     "Answer",
@@ -28,6 +28,7 @@ __all__ = [
     "Told",
     "ends",
     "ends_run",
+    "is_stage_note",
     "portrait",
     "remembered",
     "stored_plan",

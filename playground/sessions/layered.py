@@ -58,7 +58,18 @@ class Layered:
         snapshot = _snapshot(dict_in(remembered, "states")) if remembered else None
         async with self.compositor.enter(configs=self.configs, session_snapshot=snapshot) as run:
             run.suspend_on_exit()
-            yield LayeredStage(run, self.build(run))
+            yield LayeredStage(run, self.build(run), self._graph(run))
+
+    def _graph(self, run: AnyRun) -> list[JsonValue]:
+        """The layers in order, each with its class and the layers that it builds on, by field."""
+        return [
+            {
+                "name": node.name,
+                "type": type(run.slots[node.name].layer).__name__,
+                "deps": dict(node.deps),
+            }
+            for node in self.compositor.nodes
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +78,15 @@ class LayeredStage:
 
     run: AnyRun
     runnable: Runnable
+    graph: list[JsonValue]
 
     def remembers(self) -> JsonObject:
-        """What the log must know of the layers: their states, and which of them gave what."""
+        """What the log must know of the layers: their states, their graph, and which of them gave what."""
         explained = self.run.explain()
         return {
             "states": dict(self.run.runtime_states()),
             "composition": {
+                "layers": self.graph,
                 "prompts": [asdict(part) for part in explained.prompts],
                 "user_prompts": [asdict(part) for part in explained.user_prompts],
                 "tools": [asdict(part) for part in explained.tools],

@@ -50,11 +50,15 @@ class Watches:
             watch.paint_soon()
             return watch.story
         first = await self._sessions.events(root, 0, 1)
-        story = Story(root, self._sessions.plan_of(first, root))
+        story = Story(root, self._sessions.plan_of(first, root), staged=self._is_staged(first))
         await story.reach(self._sessions)
         story.stale.clear()
         story.changed.clear()
         return story
+
+    def _is_staged(self, first: Sequence[Event]) -> bool:
+        meta = first[0].data.get("meta")
+        return isinstance(meta, dict) and self._sessions.is_staged(str(meta.get("scenario")))
 
     async def enter(self, root: str) -> Watch:
         """The watch over a run, for one more viewer, who calls `leave` afterwards.

@@ -85,7 +85,11 @@ def moment(run: RunView, lang: Language) -> str:
     live = run.moment.at == run.moment.last
     return "".join(
         partial(f"#inspect-{tab}", region(f"inspect_{tab}", lang, run=run), "innerHTML")
-        for tab in ("event", "state", "why", "source", *(("lesson",) if live else ()))
+        for tab in (
+            *("event", "state", "why", "source"),
+            *(("layers",) if run.layers else ()),
+            *(("lesson",) if live else ()),
+        )
     )
 
 

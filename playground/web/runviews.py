@@ -19,6 +19,7 @@ from playground.sessions.sessions import follows
 from playground.web.forms import Form, Problem, form_for
 from playground.web.graphview import Graph, Topology, graph, marks_of
 from playground.web.i18n import Language, Translator
+from playground.web.layerviews import layers_view
 from playground.web.story import Ask, Story
 from playground.web.timeline import ticks
 from playground.web.viewmodels import (
@@ -112,6 +113,7 @@ def run_view(story: Story, sessions: Sessions, lang: Language, at: int | None = 
         lesson=lesson(entry, story, lang),
         ticks=ticks(story.rows),
         base=base(story.events, rows[0].id) if rows else "",
+        layers=layers_view(story.events, upto) if story.layered else None,
     )
 
 

@@ -74,9 +74,10 @@ class Story:
         speaking: the call id of the model call that is open in a node of a run.
         stale: parts of a page painted before that show no longer what is; whoever paints them clears it.
         changed: the questions asked or decided since then.
+        layered: whether the run is made of layers.
     """
 
-    def __init__(self, root: str, plan: Plan | None) -> None:
+    def __init__(self, root: str, plan: Plan | None, *, staged: bool = False) -> None:
         self.root = root
         self.pos = 0
         self.events: list[Event] = []
@@ -91,6 +92,7 @@ class Story:
         self.speaking: dict[tuple[str, str], str] = {}
         self.stale: set[Region] = set()
         self.changed: dict[str, None] = {}
+        self.layered = staged
         self.failed: Event | None = None
         self.nodes = self.tokens = self.model_calls = self.tool_calls = 0
         self._starts: dict[tuple[str, str, int], int] = {}
@@ -144,6 +146,7 @@ class Story:
 
     def _note(self, row: EventRow) -> None:
         data, place = row.data, (row.run_id, row.node)
+        self.layered = self.layered or bool(row.layers)
         match row.kind:
             case "node_started":
                 self.nodes += 1

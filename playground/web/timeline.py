@@ -12,7 +12,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from playground.kernel.eventlog import Event, root_of
+from playground.kernel.values import JsonObject
+from playground.sessions import is_stage_note
 from playground.web.graphview import marks_of
+from playground.web.layerviews import changed_layers, states_after
 from playground.web.viewmodels import EventRow, Tick
 
 MOST_TICKS = 600
@@ -26,6 +29,7 @@ class Timeline:
         self._start: float | None = None
         self._owners: dict[str, str] = {}
         self._wave = 0
+        self._layers: JsonObject = {}
 
     def add(self, events: Sequence[Event]) -> list[EventRow]:
         """The rows of the events that follow those added so far."""
@@ -47,6 +51,10 @@ class Timeline:
         wave = event.data.get("wave")
         opens = wave if not depth and isinstance(wave, int) and wave > self._wave else 0
         self._wave = opens or self._wave
+        layers: tuple[str, ...] = ()
+        if is_stage_note(event):
+            layers = changed_layers(event, self._layers)
+            self._layers = states_after(event, self._layers)
         changes = [mark.json() for mark in marks_of(event)]
         return EventRow(
             id=event.pos,
@@ -62,6 +70,7 @@ class Timeline:
             opens=opens,
             width=widths[opens] if opens else 0,
             graph=json.dumps(changes, separators=(",", ":"), ensure_ascii=False) if changes else "",
+            layers=layers,
         )
 
 

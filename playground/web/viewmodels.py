@@ -299,6 +299,7 @@ class EventRow:
         width: how many nodes start in that wave.
         folded: how many like events this row stands for.
         graph: what the event changes in the graph, as JSON, for the page's script.
+        layers: the layers whose state the event changes.
     """
 
     id: int
@@ -315,6 +316,7 @@ class EventRow:
     width: int = 0
     folded: int = 1
     graph: str = ""
+    layers: tuple[str, ...] = ()
 
     @property
     def node(self) -> str:
@@ -400,6 +402,59 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
+class LayerGift:
+    """A prompt, a piece of the user's message or a tool, and the layer that gave it.
+
+    Args:
+        surface: the layer's property that holds it, such as `prefix_prompts`.
+        text: the prompt, or the tool's name.
+        changed: whether it is new with this event.
+    """
+
+    layer: str
+    surface: str
+    text: str
+    changed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LayerView:
+    """A layer as of a moment.
+
+    Args:
+        type: the name of its class.
+        deps: the layers that it builds on, by the field that holds each.
+        state: what it remembers.
+        before: what it remembered before this event.
+    """
+
+    name: str
+    type: str = ""
+    deps: Mapping[str, str] = field(default_factory=dict)
+    state: JsonObject = field(default_factory=dict)
+    before: JsonObject = field(default_factory=dict)
+
+    @property
+    def changed(self) -> bool:
+        """Whether this event changed what it remembers."""
+        return self.state != self.before
+
+
+Lifecycle = Literal["active", "suspended", "closed"]
+
+
+@dataclass(frozen=True, slots=True)
+class LayersView:
+    """What a run's layers have put together as of a moment; without layers: they are still being entered."""
+
+    lifecycle: Lifecycle
+    layers: tuple[LayerView, ...] = ()
+    prompts: tuple[LayerGift, ...] = ()
+    user_prompts: tuple[LayerGift, ...] = ()
+    tools: tuple[LayerGift, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class TokenStream:
     """What a model said in one call, its reasoning apart."""
 
@@ -451,6 +506,7 @@ class RunView:
         base: the graph's marks just before the first of `events`, as JSON, for going back in time.
         chain: the runs of the conversation that this one belongs to, oldest first.
         branches: the runs forked from this one.
+        layers: the layers at the moment; None for a scenario that is not made of them.
     """
 
     run_id: str
@@ -484,6 +540,7 @@ class RunView:
     ticks: tuple[Tick, ...] = ()
     base: str = ""
     reason: str = ""
+    layers: LayersView | None = None
 
     @property
     def url(self) -> str:
