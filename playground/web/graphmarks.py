@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Literal, NotRequired, Protocol, TypedDict
 from urllib.parse import quote
 
@@ -256,6 +257,11 @@ class Story:
         for run_id in runs:
             found = (self.chapters.get(run_id) or Chapter()).after(found)
         return found
+
+    @property
+    def calls(self) -> Iterable[tuple[str, str, str]]:
+        """All calls of the tree, as (node, child run, name)."""
+        return chain.from_iterable(chapter.calls for chapter in self.chapters.values())
 
     def mark(self, id_: str, otherwise: str = "pending") -> Mark:
         """The mark of an element, or that it is in the state `otherwise`."""

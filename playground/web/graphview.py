@@ -19,7 +19,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Literal
 
 from playground.web import layered
@@ -197,8 +197,8 @@ FIT = (960.0, 460.0)
 
 HEAD = 46.0
 SMALL_HEAD = 32.0
-DEEP = 2
-"""From this many calls inside each other on, nodes are small."""
+READABLE = 0.83
+"""A picture that would be shown smaller is tried downwards, and with small nodes inside of calls."""
 
 WIDEST = 208.0
 NARROWEST = 148.0
@@ -232,16 +232,25 @@ def graph(
         children: topologies of child runs, by run id or by the name they were called with.
         direction: which way it flows; without one, the way that fits the page better.
     """
-    story = Story.of(facts)
-    plot = _Plot(story, children or {}, [*([topology] if topology else []), *(children or {}).values()])
+    story, children = Story.of(facts), children or {}
+    known = [*([topology] if topology else []), *children.values()]
     flows: tuple[Direction, ...] = ("right", "down") if direction is None else (direction,)
-    return max((_framed(plot.block(topology, (story.root,), flow, 0), flow) for flow in flows), key=_fit)
+    drawn: list[Graph] = []
+    for deep, flow in product((2, 1) if any(story.calls) else (2,), flows):
+        plot = _Plot(story, children, known, deep)
+        drawn.append(_framed(plot.block(topology, (story.root,), flow, 0), flow))
+        if _scale(drawn[-1]) > READABLE:
+            break
+    return max(drawn, key=_fit)
+
+
+def _scale(picture: Graph) -> float:
+    return min(1.0, FIT[0] / picture.width, FIT[1] / picture.height)
 
 
 def _fit(picture: Graph) -> float:
     """How large it can be shown; right is how waves are read, so down has to be worth it."""
-    scale = min(1.0, FIT[0] / picture.width, FIT[1] / picture.height)
-    return scale * 1.2 if picture.direction == "right" else scale
+    return _scale(picture) * (1.2 if picture.direction == "right" else 1.0)
 
 
 @dataclass(slots=True)
@@ -299,21 +308,21 @@ class _Plan:
 
     runs: tuple[str, ...]
     depth: int
+    small: bool
     shapes: list[NodeShape]
     edges: _Edges
     inner: dict[str, _Inside]
 
     @property
     def head(self) -> float:
-        return SMALL_HEAD if self.depth >= DEEP else HEAD
+        return SMALL_HEAD if self.small else HEAD
 
     @property
     def entries(self) -> set[str]:
         """The nodes that a run starts with: those marked, else those that nothing leads to."""
         marked = {shape["key"] for shape in self.shapes if shape.get("entry")}
-        return marked or {
-            s["key"] for s in self.shapes if s["key"] not in self.entered and not s.get("template")
-        }
+        entered = self.entered
+        return marked or {s["key"] for s in self.shapes if s["key"] not in entered and not s.get("template")}
 
     @property
     def entered(self) -> set[str]:
@@ -324,6 +333,14 @@ class _Plan:
             if source != target and kind == "edge"
         }
 
+    def follows(self) -> dict[str, list[str]]:
+        """For each node the titles of those that its edges lead to."""
+        titles = {shape["key"]: _title(shape) for shape in self.shapes}
+        found: dict[str, list[str]] = {key: [] for key in titles}
+        for source, target in self.edges:
+            found[source].append(titles[target])
+        return found
+
     def hints(self) -> list[tuple[str, str]]:
         """A node that only a command can start follows the node written before it."""
         placed = self.entered | self.entries
@@ -332,7 +349,7 @@ class _Plan:
 
     def size(self, shape: NodeShape) -> tuple[float, float]:
         """Width and height of a node with what it holds."""
-        inside, small = self.inner[shape["key"]], self.depth >= DEEP
+        inside, small = self.inner[shape["key"]], self.small
         icon = 0 if small or shape.get("kind", "function") == "function" else 14
         text = (
             _width(_title(shape), 12 if small else 13)
@@ -352,11 +369,15 @@ class _Plan:
 
 @dataclass(slots=True)
 class _Plot:
-    """Draws plans inside plans: from the story, and the topologies that are known."""
+    """Draws plans inside plans: from the story, and the topologies that are known.
+
+    From `deep` calls inside each other on, nodes are small.
+    """
 
     story: Story
     children: Mapping[str, Topology]
     known: Sequence[Topology]
+    deep: int
 
     def block(
         self, topology: Topology | None, runs: tuple[str, ...], direction: Direction, depth: int
@@ -370,18 +391,18 @@ class _Plot:
         topology = topology or _like(chapter, self.known)
         shapes = _node_shapes(topology, chapter)
         inner = {shape["key"]: self.inside(shape["key"], chapter, depth) for shape in shapes}
-        plan = _Plan(runs, depth, shapes, _edge_shapes(topology, chapter, shapes), inner)
+        plan = _Plan(runs, depth, depth >= self.deep, shapes, _edge_shapes(topology, chapter, shapes), inner)
         sizes = {shape["key"]: plan.size(shape) for shape in shapes}
         drawing = _drawing(plan, sizes, direction)
         right = direction == "right"
         size = (drawing.length, drawing.breadth) if right else (drawing.breadth, drawing.length)
         block = _Block(*size)
-        entries, corners = plan.entries, dict[str, layered.Point]()
+        entries, follows, corners = plan.entries, plan.follows(), dict[str, layered.Point]()
         for shape in shapes:
             key = shape["key"]
             along, across = drawing.places[key]
             corners[key] = (along, across - plan.head / 2) if right else (across - sizes[key][0] / 2, along)
-            node = self.node(plan, shape, corners[key], sizes[key], key in entries)
+            node = self.node(plan, shape, corners[key], sizes[key], key in entries, follows[key])
             block.boxes.append(node)
             self.fill(block, node, plan)
             if key in entries:
@@ -421,15 +442,15 @@ class _Plot:
         corner: layered.Point,
         size: tuple[float, float],
         entry: bool,
+        follows: Sequence[str],
     ) -> GraphNode:
         key, title, kind = shape["key"], _title(shape), shape.get("kind", "function")
-        inside, small, run_id = plan.inner[key], plan.depth >= DEEP, plan.runs[-1]
+        inside, small, run_id = plan.inner[key], plan.small, plan.runs[-1]
         mark = self.story.mark(node_id(run_id, key))
         if inside.instances:
             states = {self.story.mark(node_id(run_id, instance)).state for instance in inside.instances}
             mark = replace(mark, state=next((s for s in LOUDEST if s in states), "pending"))
         room = size[0] - (30 + _PAD if small else _ICON + 2 * _PAD + (0 if kind == "function" else 14))
-        titles = {s["key"]: _title(s) for s in plan.shapes}
         return GraphNode(
             id=mark.id,
             key=key,
@@ -448,7 +469,7 @@ class _Plot:
             terminal=shape.get("terminal", False),
             join=shape.get("join", "all"),
             depth=plan.depth,
-            follows=tuple(titles[target] for source, target in plan.edges if source == key),
+            follows=tuple(follows),
             more=inside.more,
             small=small,
             also=tuple(node_id(earlier, key) for earlier in plan.runs[:-1]),
