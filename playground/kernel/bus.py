@@ -55,7 +55,7 @@ class Subscription:
         self._bus = bus
         self._items: deque[Item] = deque()
         self._readers: deque[asyncio.Future[None]] = deque()
-        self._writers: deque[asyncio.Future[None]] = deque()
+        self._producers: deque[tuple[asyncio.Future[None], Item]] = deque()
 
     def __len__(self) -> int:
         return len(self._items)
@@ -71,7 +71,7 @@ class Subscription:
 
     def offer(self, item: Item) -> bool:
         """Take an item if there is room, or drop it if that is the policy; False: the producer must wait."""
-        if self.full or (self._writers and self.on_full == "block"):
+        if self.full:
             if self.on_full == "block":
                 return False
             self.dropped += 1
@@ -81,13 +81,10 @@ class Subscription:
         return True
 
     async def deliver(self, item: Item) -> None:
-        """Take an item, waiting for room as long as the subscription is open."""
-        while not self.closed:
-            if not self.full:
-                self._items.append(item)
-                _wake(self._readers)
-                return
-            await _wait(self._writers)
+        """Wait for room for an item, in line with other producers, as long as the subscription is open."""
+        taken = asyncio.get_running_loop().create_future()
+        self._producers.append((taken, item))
+        await taken
 
     async def get(self) -> Item:
         """The next item, waiting for one.
@@ -100,7 +97,11 @@ class Subscription:
                 raise StopAsyncIteration
             await _wait(self._readers)
         item = self._items.popleft()
-        _wake(self._writers)
+        while self._producers and not self.full:  # whoever waited longest, before anyone who comes now
+            taken, waiting = self._producers.popleft()
+            if not taken.done():
+                taken.set_result(None)
+                self._items.append(waiting)
         return item
 
     def __aiter__(self) -> Subscription:
@@ -113,9 +114,12 @@ class Subscription:
         """Take no more; wakes everyone who waits on it."""
         self.closed = True
         self._bus.unsubscribe(self)
-        for waiters in (self._readers, self._writers):
-            while waiters:
-                _wake(waiters)
+        while self._readers:
+            _wake(self._readers)
+        while self._producers:
+            taken, _ = self._producers.popleft()
+            if not taken.done():
+                taken.set_result(None)
 
 
 async def _wait(waiters: deque[asyncio.Future[None]]) -> None:
@@ -234,15 +238,19 @@ class Bus:
 
 def _register(table: dict[str, tuple[Handler, ...]], name: str, handler: Handler) -> Callable[[], None]:
     table[name] = (*table.get(name, ()), handler)
+    registered = True
 
     def undo() -> None:
-        kept = list(table.get(name, ()))
-        if handler in kept:
-            kept.remove(handler)
+        nonlocal registered
+        if not registered:
+            return
+        registered = False
+        kept = list(table[name])
+        kept.remove(handler)
         if kept:
             table[name] = tuple(kept)
         else:
-            table.pop(name, None)
+            del table[name]
 
     return undo
 
