@@ -24,6 +24,7 @@ from playground import assets
 from playground.kernel.values import JsonValue
 from playground.web import paths
 from playground.web.graphview import LOUDEST
+from playground.web.highlight import highlighted
 from playground.web.i18n import LANGUAGES, NAMES, Language, Translator
 
 Swap = Literal["outerHTML", "innerHTML", "outerMorph", "upsert", "beforeend", "delete"]
@@ -83,6 +84,7 @@ def environment(language: Language) -> Environment:
         reason=lambda why: reason(Translator(language), why),
         slug=paths.fragment,
         enumerated=enumerate,
+        highlighted=lambda lines: highlighted([line.text for line in lines]),
         number=lambda n: f"{n:,}".replace(",", "\u202f"),
     )
     return env
