@@ -243,6 +243,7 @@ def test_events_arrive_in_order_and_the_picture_follows(run: Page, stage: Stage)
 
 
 def test_the_live_picture_is_the_one_that_a_reload_shows(run: Page, stage: Stage) -> None:
+    """Case D06: fragments for several regions change just those, and rows land in their list."""
     states = "els => els.map(e => [e.dataset.mark, e.dataset.state, e.getAttribute('aria-label')])"
     stage.tell_all()
     expect(badge(run)).to_have_text("complete")
