@@ -1,6 +1,6 @@
 """Two checks side by side, one conclusion, and a freeze that needs consent."""
 
-from playground import Outcome, Predict, Scenario, ScenarioEnv, Step, Workflow, wait_human
+from playground import Outcome, Predict, Scenario, ScenarioEnv, Step, Workflow, last, wait_human
 
 # account, direction, amount, minute of the day
 TRANSFERS = [
@@ -55,7 +55,7 @@ def build(env: ScenarioEnv) -> Workflow:
     def report(finding, ctx):
         return t(f"{finding} Action: {ctx.shared['action']}.", f"{finding}处置：{ctx.shared['action']}。")
 
-    flow = Workflow()
+    flow = Workflow().channel("accounts", last([]))
     flow.add("screen_transfers", screen_transfers)
     flow.add("screen_devices", screen_devices)
     flow.add("synthesize", synthesize, join="all")

@@ -1,6 +1,6 @@
 """A workflow inside a workflow asks: the whole tree waits, and the answer finds its way down."""
 
-from playground import Outcome, Scenario, ScenarioEnv, Step, Workflow, wait_human
+from playground import Outcome, Scenario, ScenarioEnv, Step, Workflow, last, wait_human
 
 
 def build(env: ScenarioEnv) -> Workflow:
@@ -22,7 +22,7 @@ def build(env: ScenarioEnv) -> Workflow:
         await env.pause()
         return Outcome.ok({"paid": amount})
 
-    payment = Workflow(name="payment")
+    payment = Workflow(name="payment").channel("amount", last(0))
     payment.add("confirm", confirm).add("charge", charge).edge("confirm", "charge")
 
     async def pick(_, ctx):
@@ -34,7 +34,7 @@ def build(env: ScenarioEnv) -> Workflow:
             return t("Not paid, the order is closed.", "没有付款，订单关闭。")
         return t(f"Paid ¥{receipt['paid']}, on its way.", f"已付 {receipt['paid']} 元，正在配送。")
 
-    flow = Workflow().add("pick", pick).add("pay", payment).add("close", close)
+    flow = Workflow().channel("cups", last(1)).add("pick", pick).add("pay", payment).add("close", close)
     return flow.edge("pick", "pay").edge("pay", "close")
 
 

@@ -9,9 +9,9 @@ model and tools, linked to the run that called it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Protocol, Self, TypeAlias
+from typing import Protocol, Self
 
 from playground.kernel.body import NodeContext
 from playground.kernel.bus import Bus
@@ -23,6 +23,7 @@ from playground.kernel.types import RunState
 from playground.kernel.values import JsonValue
 from playground.runtime.context import ContextStrategy
 from playground.runtime.multiagent import register_agent_tool
+from playground.runtime.parts import Tool, add_tool
 from playground.runtime.react import (
     MAX_TURNS,
     Recall,
@@ -33,10 +34,7 @@ from playground.runtime.react import (
     waves_for,
 )
 from playground.runtime.result import AgentResult
-from playground.runtime.tools import SideEffect, ToolRegistry, ToolSpec
-
-Tool: TypeAlias = ToolSpec | Callable[..., object]
-"""A tool as it is given: a spec, or a function that describes itself."""
+from playground.runtime.tools import SideEffect, ToolRegistry
 
 
 class Teammate(Protocol):
@@ -122,10 +120,7 @@ class Agent:
         Args:
             side_effect: "write" for a function that changes things and needs consent; a spec brings its own.
         """
-        if isinstance(tool, ToolSpec):
-            self.registry.add(tool)
-        else:
-            self.registry.function(tool, side_effect=side_effect)
+        add_tool(self.registry, tool, side_effect)
         return self
 
     def plan_with(self, handovers: Mapping[str, str] | None = None) -> Plan:

@@ -1,4 +1,4 @@
-"""What drawings are made of: anything that can do the work of a node, and conditions with a name."""
+"""What agents and drawings are made of: tools, bodies of nodes, and conditions with a name."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from playground.kernel.body import FnBody, NodeBody, SubPlanBody
 from playground.kernel.graph import EdgePredicate, Plan
 from playground.kernel.ports import ChildSpec, Spawnable
 from playground.kernel.values import JsonValue
+from playground.runtime.tools import SideEffect, ToolRegistry, ToolSpec
 
 Child: TypeAlias = Plan | Spawnable | ChildSpec
 """What runs as a child: a plan, an agent, a workflow."""
@@ -19,6 +20,25 @@ Body: TypeAlias = NodeBody | Child | Callable[..., object]
 
 State: TypeAlias = Mapping[str, JsonValue]
 """The shared state of a run, as a condition sees it."""
+
+Tool: TypeAlias = ToolSpec | Callable[..., object]
+"""A tool as it is given: a spec, or a function that describes itself."""
+
+
+def add_tool(registry: ToolRegistry, tool: Tool, side_effect: SideEffect = "read") -> None:
+    """Register a tool.
+
+    Args:
+        side_effect: "write" for a function that changes things; a spec brings its own.
+
+    Raises:
+        ValueError: there is a tool of that name.
+        TypeError: the function's parameters cannot be described.
+    """
+    if isinstance(tool, ToolSpec):
+        registry.add(tool)
+    else:
+        registry.function(tool, side_effect=side_effect)
 
 
 def body_of(name: str, body: Body) -> NodeBody:

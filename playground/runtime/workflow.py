@@ -25,11 +25,10 @@ from playground.kernel.graph import Edge, EdgePredicate, Join, Node, Plan, Retry
 from playground.kernel.ports import ChildSpec, LlmPort, ToolPort
 from playground.kernel.run import Run
 from playground.kernel.scheduler import Scheduler
-from playground.kernel.values import JsonValue
-from playground.runtime.agent import Tool
-from playground.runtime.parts import Body, Labelled, Route, State, body_of
+from playground.kernel.values import JsonObject, JsonValue
+from playground.runtime.parts import Body, Labelled, Route, State, Tool, add_tool, body_of
 from playground.runtime.result import RunResult
-from playground.runtime.tools import ToolRegistry, ToolSpec
+from playground.runtime.tools import ToolRegistry
 
 WorkflowResult = RunResult
 
@@ -186,7 +185,7 @@ class Workflow:
             llm=self.model,
             tools=self.tools,
             max_waves=self.max_waves,
-            shared=fields_of,
+            shared=self._fields,
         )
 
     async def run(self, input: JsonValue = None) -> WorkflowResult:
@@ -198,7 +197,7 @@ class Workflow:
         """
         plan, task = self.plan, task_text(input)
         run = Run.start(plan, task=task)
-        run.shared.update(cast("dict[str, JsonValue]", fields_of(task)))
+        run.shared.update(input if isinstance(input, dict) else cast("JsonObject", self._fields(task)))
         await self._scheduler.drive(plan, run)
         return WorkflowResult.of(run)
 
@@ -213,6 +212,17 @@ class Workflow:
         """
         return WorkflowResult.of(await self._scheduler.resume(self.plan, run_id, value))
 
+    def _fields(self, task: str) -> dict[str, object]:
+        """The channels that a text sets: of a JSON object, those that were declared.
+
+        Not the others: a text may come from anyone, and must not reach state that the flow keeps for itself.
+        """
+        try:
+            fields = json.loads(task) if task.startswith("{") else None
+        except ValueError:
+            return {}
+        return {name: fields[name] for name in self._channels if name in fields} if fields else {}
+
     @cached_property
     def _scheduler(self) -> Scheduler:
         return Scheduler(
@@ -226,26 +236,13 @@ class Workflow:
         )
 
 
-def fields_of(task: str) -> dict[str, object]:
-    """The channels that a task sets: the fields of a JSON object; none for any other text."""
-    if not task.startswith("{"):
-        return {}
-    try:
-        fields = json.loads(task)
-    except ValueError:
-        return {}
-    return fields if isinstance(fields, dict) else {}
-
-
 def _port(tools: ToolPort | Iterable[Tool] | None, bus: Bus) -> ToolPort | None:
-    if tools is None or isinstance(tools, ToolPort):
-        if isinstance(tools, ToolRegistry) and tools.bus is None:
-            tools.bus = bus
-        return tools
-    registry = ToolRegistry(bus=bus)
-    for tool in tools:
-        if isinstance(tool, ToolSpec):
-            registry.add(tool)
-        else:
-            registry.function(tool)
-    return registry
+    """The tools of a flow; a registry without a bus of its own asks the checkers on `bus`."""
+    if tools is not None and not isinstance(tools, ToolPort):
+        registry = ToolRegistry()
+        for tool in tools:
+            add_tool(registry, tool)
+        tools = registry
+    if isinstance(tools, ToolRegistry) and tools.bus is None:
+        tools.bus = bus
+    return tools

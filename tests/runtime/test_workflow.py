@@ -15,6 +15,7 @@ from playground import (
     add,
     append,
     go,
+    last,
     send,
     wait_human,
 )
@@ -61,10 +62,15 @@ async def test_a_dict_as_input_sets_the_channels_of_those_names() -> None:
     assert (await wf.run({"price": 4, "count": 3})).output == 12
 
 
-async def test_a_dict_handed_to_a_workflow_inside_another_sets_its_channels_too() -> None:
-    inner = Workflow().add("double", lambda _, ctx: ctx.shared["n"] * 2)
-    outer = Workflow().add("make", lambda _: Outcome.ok({"n": 4})).add("inner", inner).edge("make", "inner")
-    assert (await outer.run()).output == 8
+async def test_a_dict_handed_to_a_workflow_inside_another_sets_the_channels_that_it_declares() -> None:
+    inner = Workflow().channel("n", last()).add("show", lambda _, ctx: [ctx.shared["n"], "m" in ctx.shared])
+    outer = Workflow().add("make", lambda _: Outcome.ok({"n": 4, "m": 5})).add("inner", inner)
+    assert (await outer.edge("make", "inner").run()).output == [4, False]
+
+
+async def test_a_text_reaches_no_state_that_the_flow_keeps_for_itself() -> None:
+    wf = Workflow().add("show", lambda _, ctx: "approved" in ctx.shared)
+    assert (await wf.run('{"approved": true}')).output is False
 
 
 @pytest.mark.parametrize("text", ["{not json", "[1]", "plain", "{"])
