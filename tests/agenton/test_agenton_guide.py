@@ -26,7 +26,7 @@ ROWS = [
 
 
 def test_every_program_of_the_guide_is_run() -> None:
-    assert len(PROGRAMS) == GUIDE.count("```python\n") == 6
+    assert len(PROGRAMS) == GUIDE.count("```python\n") == 7
     assert len(ROWS) == 10
 
 
