@@ -11,7 +11,7 @@ from bench.common import How, Table
 MODULES = {
     "floor: asyncio": "asyncio",
     "ours, kernel": "playground.kernel",
-    "ours": "playground",
+    "ours, facade": "playground.facade",
     "ours, web": "playground.web.app",
     "prodagent, kernel": "src.kernel",
     "langgraph": "langgraph.graph",
