@@ -469,7 +469,7 @@ class Driver:
                 except (Exception, asyncio.CancelledError, BaseExceptionGroup) as error:
                     if self.tree.broken is not None:
                         raise
-                    if self._is_stopping():
+                    if self._is_stopping(error):
                         raise asyncio.CancelledError from error
                     parked_in = _all_parked(error)
                     if parked_in:
@@ -482,12 +482,17 @@ class Driver:
                 if not self._lent.pop(key, 0):
                     self._slots.give()
 
-    def _is_stopping(self) -> bool:
-        """Whether this task is asked to stop, rather than its body having failed."""
+    def _is_stopping(self, error: BaseException) -> bool:
+        """Whether this task is asked to stop: the error is that, or comes of cleaning up after it."""
         if self.tree.cancelled or self.run.failed_node is not None:
             return True
         task = asyncio.current_task()
-        return task is not None and task.cancelling() > (self._cancels if task is self._task else 0)
+        if task is None or task.cancelling() <= (self._cancels if task is self._task else 0):
+            return False
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, asyncio.CancelledError):
+            cause = cause.__context__
+        return cause is not None
 
     async def _attempt(self, node: Node, key: str) -> Outcome:
         self._lost.pop(key, None)

@@ -379,10 +379,12 @@ class Scheduler:
             raise ValueError(f"run {run_id} had {run.state} by position {at}: fork it from before its end")
         changes = frozen_object(updates or {}, "updates of a fork of ", run_id)
         for name, new in changes.items():
-            check_write(plan.channel(name), name, new, "fork", plan.channels)
+            try:
+                check_write(plan.channel(name), name, new, "fork", plan.channels)
+            except (KeyError, TypeError) as error:
+                raise ValueError(f"run {run_id} cannot be forked so: {error.args[0]}") from error
         tree = self._tree(run)
-        tree.learn(copied)
-        await self.eventlog.append_many(copied)
+        tree.begin_with(copied)
         tree.fact(run, "forked", {"run_id": root, "at": at, "updates": changes})
         await tree.flush()
         if run.running and drive:

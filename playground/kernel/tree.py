@@ -9,7 +9,7 @@ passes through `fact`, and nothing is acted on before `flush` has kept it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from playground.kernel.breakpoints import Breakpoint
 from playground.kernel.bus import Bus
@@ -114,6 +114,11 @@ class Tree:
         number = self.parks.get(path, 0) + 1
         self.parks[path] = number
         return path if number == 1 else f"{path}@{number}"
+
+    def begin_with(self, events: Sequence[Event]) -> None:
+        """Queue the events of another tree, moved to this one, as what it begins with."""
+        self.learn(events)
+        self._outbox.extend(events)
 
     def learn(self, events: Iterable[Event]) -> None:
         """Take up the numbering where stored events leave it."""
