@@ -177,11 +177,11 @@ class Client(httpx2.Client):
         return run_id
 
     def until(self, run_id: str, state: str) -> dict[str, object]:
-        """Wait until a run is in a state and at rest; return the run."""
+        """Wait until a run is in a state and at rest; return it.  "running" waits for nothing: it has begun."""
         deadline = time.monotonic() + 20
         while True:
             run = self.get(f"/api/runs/{run_id}").json()
-            if run["state"] == state and (state == "running" or not run["driven"]):
+            if state == "running" or (run["state"] == state and not run["driven"]):
                 return run
             assert time.monotonic() < deadline, f"the run is {run['state']}, not {state}: {run}"
             time.sleep(0.01)
