@@ -177,7 +177,7 @@ class Client(httpx2.Client):
         return run_id
 
     def until(self, run_id: str, state: str) -> dict[str, object]:
-        """Wait until a run is in a state and at rest; return it.  "running" waits for nothing: it has begun."""
+        """Wait until a run is in a state and at rest; return it.  "running" takes it as it is."""
         deadline = time.monotonic() + 20
         while True:
             run = self.get(f"/api/runs/{run_id}").json()
