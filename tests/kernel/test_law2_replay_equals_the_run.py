@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from playground.kernel import Run, replay
-from tests.kernel.plans import PlanSpec, World, essence, plan_specs
-
-LAW = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+from tests.kernel.plans import PlanSpec, World, essence, law, plan_specs
 
 
-@LAW
+@law(80)
 @given(spec=plan_specs(), durability=st.sampled_from(["sync", "exit"]))
 async def test_the_replay_of_the_whole_log_equals_the_live_run(spec: PlanSpec, durability: str) -> None:
     world = World(spec, durability=durability)
@@ -25,7 +23,7 @@ async def test_the_replay_of_the_whole_log_equals_the_live_run(spec: PlanSpec, d
         run = await world.scheduler.resume(world.plan, "r", {min(run.interrupts): None})
 
 
-@LAW
+@law(80)
 @given(spec=plan_specs())
 async def test_every_prefix_of_the_log_replays(spec: PlanSpec) -> None:
     world = World(spec)
@@ -36,7 +34,7 @@ async def test_every_prefix_of_the_log_replays(spec: PlanSpec) -> None:
         assert prefix.last_pos <= event.pos
 
 
-@LAW
+@law(80)
 @given(spec=plan_specs())
 async def test_positions_count_up_by_one_over_the_whole_tree(spec: PlanSpec) -> None:
     world = World(spec)
