@@ -122,6 +122,13 @@ class Watch:
             self.story.stale.add("status")
         self.paint_soon()
 
+    async def read(self, batch: Sequence[Told]) -> None:
+        """Bring the story up to a batch that a viewer read from the log: it may be ahead of what was heard."""
+        last = batch[-1].event
+        if last is not None and last.pos > self.story.pos:
+            await self.story.reach(self._sessions, last.pos)
+            self.paint_soon()
+
     def _attribute(self, batch: Sequence[Told]) -> None:
         """Find for each piece of text the model call that it belongs to: the one open at that moment."""
         for told in batch:
@@ -194,6 +201,7 @@ class PageTeller:
 
     async def chunk(self, batch: Sequence[Told]) -> bytes:
         if batch[0].stored:
+            await self._watch.read(batch)
             return self._caught_up(batch)
         await self._watch.hear(batch)
         made = joined(batch, self._lang, self._pieces)
