@@ -123,7 +123,7 @@ class Watch:
         self.paint_soon()
 
     async def read(self, batch: Sequence[Told]) -> None:
-        """Bring the story up to a batch that a viewer read from the log: it may be ahead of what was heard."""
+        """Bring the story up to what a viewer read from the log, which may be ahead of what was heard."""
         last = batch[-1].event
         if last is not None and last.pos > self.story.pos:
             await self.story.reach(self._sessions, last.pos)
