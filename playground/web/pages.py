@@ -298,15 +298,15 @@ async def answers(request: Request) -> Response:
     """`POST /runs/{run_id}/answers`: decide a parked step."""
     posted = await bodies.form(request)
     desk, run_id = desk_of(request), root_of(request.path_params["run_id"])
-    interrupt = posted.get("interrupt", "")
+    interrupt, by = posted.get("interrupt", ""), posted.get("by", "").strip()[:100]
     story = await desk.watches.story(run_id)
     asked = story.run.interrupts.get(interrupt)
     try:
         if asked is not None and asked.kind == "breakpoint":
-            await desk.sessions.go_on(run_id, via=VIA)
+            await desk.sessions.go_on(run_id, by=by, via=VIA)
         else:
             given = _answer(asked, posted) if asked is not None else Answer(approved=True)
-            await desk.sessions.answer(run_id, {interrupt: given}, via=VIA)
+            await desk.sessions.answer(run_id, {interrupt: given}, by=by, via=VIA)
     except forms.FormError as error:
         return _decision_page(request, story, interrupt, posted=posted, problems=error.problems, status=422)
     except Invalid as error:

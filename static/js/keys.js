@@ -6,7 +6,6 @@ document.addEventListener("keydown", (event) => {
   if (event.target.closest(typing) || document.querySelector("dialog[open]")) return;
   const key = event.key.length === 1 ? event.key.toUpperCase() : event.key;
   if (key === "B") return document.dispatchEvent(new Event("big"));
-  if (event.target.closest("[role=tablist], [data-own-keys]") && key.startsWith("Arrow")) return;
   const element = document.querySelector(`[aria-keyshortcuts="${CSS.escape(key)}"]`);
   if (!element || element.disabled) return;
   event.preventDefault();

@@ -11,12 +11,15 @@ function choose(tab, list) {
 for (const list of document.querySelectorAll("[data-tabs]")) {
   list.addEventListener("click", (event) => {
     const tab = event.target.closest("[role=tab]");
-    if (tab) choose(tab, list);
+    if (!tab) return;
+    choose(tab, list);
+    if (event.detail) tab.blur(); // clicked with a mouse: the arrows stay with time
   });
   list.addEventListener("keydown", (event) => {
     const tabs = [...list.querySelectorAll("[role=tab]")];
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!step) return;
+    event.preventDefault();
     const tab = tabs[(tabs.indexOf(document.activeElement) + step + tabs.length) % tabs.length];
     tab.focus();
     choose(tab, list);

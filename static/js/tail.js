@@ -33,6 +33,12 @@ document.addEventListener("longer", () => {
   if (atEnd) jump();
   else latest.hidden = false;
 });
+document.addEventListener("moment", (event) => {
+  if (!event.detail.live) return;
+  atEnd = true;
+  latest.hidden = true;
+  jump();
+});
 new ResizeObserver(() => atEnd && jump()).observe(scroller);
 
 latest.addEventListener("click", () => {

@@ -287,7 +287,7 @@ def test_an_ended_run_is_not_asked_for_again(run: Page, stage: Stage) -> None:
 
 def test_going_back_in_time_shows_the_states_of_that_moment(run: Page, stage: Stage) -> None:
     stage.tell_all()
-    expect(run.locator("#status")).to_contain_text("completed")
+    expect(badge(run)).to_have_text("complete")
 
     run.keyboard.press("Home")
     expect(node(run, "diagnose")).to_have_attribute("data-state", "pending")
@@ -402,6 +402,27 @@ def test_the_tabs_move_with_the_arrows(run: Page) -> None:
     expect(run.locator("#tab-why")).to_be_focused()
     expect(run.locator("#inspect-why")).to_be_visible()
     expect(run.locator("#inspect-state")).to_be_hidden()
+
+
+def test_after_a_click_on_a_tab_the_arrows_stay_with_time(run: Page, stage: Stage) -> None:
+    stage.tell(5)
+    expect(run.locator("#ev-6")).to_be_attached()
+    run.locator("#tab-why").click()
+
+    run.keyboard.press("ArrowLeft")
+
+    expect(run.locator("#inspect-why")).to_be_visible()
+    assert at(run) == 5
+
+
+def test_a_name_once_given_is_offered_again(run: Page, stage: Stage) -> None:
+    stage.tell(UNTIL_PARKED)
+    run.locator("[name=by]").fill("Ana")
+    run.locator("[name=comment]").focus()
+
+    run.reload()
+
+    expect(run.locator("[name=by]")).to_have_value("Ana")
 
 
 def test_the_help_lists_the_keys_and_gives_the_focus_back(run: Page) -> None:
