@@ -27,8 +27,8 @@ lint: $(VENV)/dev.stamp ## style, types, and which part may import which
 bench: $(BENCH_VENV)/bench.stamp ## speed and memory as ratios to peers, measured in one run
 	$(BENCH_VENV)/bin/python -m bench $(BENCH_ARGS)
 
-soak: $(VENV)/dev.stamp ## the server under load for a long time: nothing may grow
-	$(BIN)/python -m bench.soak $(SOAK_ARGS)
+soak: $(VENV)/dev.stamp ## kill processes at random moments, hundreds of times: nothing may be lost or done twice
+	$(BIN)/python -m tests.soak $(SOAK_ARGS)
 
 pictures: $(VENV)/dev.stamp browser ## take the documentation's pictures anew
 	$(BIN)/python -m tests.browser.pictures
