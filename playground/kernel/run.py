@@ -413,8 +413,6 @@ class Run:
             )
         try:
             self.take(event)
-        except LogError:
-            raise
         except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
             raise LogError(
                 f"run {self.run_id}: event {event.seq} ({event.kind}) does not fit this run "
@@ -520,18 +518,18 @@ class Run:
         """The channel of that name.
 
         Raises:
-            LogError: the plan does not declare it.
+            LookupError: the plan does not declare it.
         """
         channel = self.plan.channels.get(key) or self.plan.channel(key)
         if channel is None:
-            raise LogError(f"run {self.run_id}: channel {key!r} is not in the plan: declare it again")
+            raise LookupError(f"channel {key!r} is not in the plan: declare it again")
         return channel
 
     def set_channel(self, key: str, value: JsonValue) -> None:
         """Replace a channel's value.
 
         Raises:
-            LogError: the plan does not declare the channel.
+            LookupError: the plan does not declare the channel.
         """
         self.shared[key] = self.channel(key).own(value)
 

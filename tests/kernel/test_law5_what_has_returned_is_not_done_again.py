@@ -31,7 +31,7 @@ from tests.kernel.logs import turns
 from tests.kernel.plans import Ledger, PlanSpec, World, law, logged, plan_specs
 
 
-@law(40)
+@law(80)
 @given(spec=plan_specs(size=5))
 async def test_recovery_at_every_event_gives_the_undisturbed_run(spec: PlanSpec) -> None:
     world = World(spec)
