@@ -211,16 +211,19 @@ def speaking(script: Iterable[object] | LlmPort, piece: int = 50) -> Service:
             reply = await model.chat_at(0, messages)
         else:
             reply = await model.chat(messages)
-        finish = "tool_calls" if reply.tool_calls else "stop"
-        if not request.body.get("stream"):
-            return respond(
-                200, whole(_message(reply), finish=finish) | {"usage": usage(reply.tokens)["usage"]}
-            )
-        parts = [*_parts(reply), chunk(finish=finish), usage(reply.tokens)]
-        wire = b"".join(map(event, parts)) + DONE
-        return stream(wire[start : start + piece] for start in range(0, len(wire), piece))
+        return answer_of(reply, bool(request.body.get("stream")), piece)
 
     return answer
+
+
+def answer_of(reply: LlmReply, streamed: bool = True, piece: int = 50) -> Answer:
+    """A reply as it goes onto the wire, streamed in pieces of so many bytes."""
+    finish = "tool_calls" if reply.tool_calls else "stop"
+    if not streamed:
+        return respond(200, whole(_message(reply), finish=finish) | {"usage": usage(reply.tokens)["usage"]})
+    parts = [*_parts(reply), chunk(finish=finish), usage(reply.tokens)]
+    wire = b"".join(map(event, parts)) + DONE
+    return stream(wire[start : start + piece] for start in range(0, len(wire), piece))
 
 
 def _parts(reply: LlmReply) -> Iterator[JsonObject]:
