@@ -113,19 +113,25 @@ async def test_it_ends_the_same_on_a_real_service_that_three_variables_lead_to(
     assert len(asked) >= calls
 
 
+def run_on_the_command_line(key: str, variables: dict[str, str], folder: Path) -> list[JsonObject]:
+    """The events of a run in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "playground", "run", key, "--json"],
+        cwd=folder,
+        env={**variables, "PYTHONPATH": str(FOLDER.parent), "PATH": ""},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
 async def test_the_command_line_takes_the_same_three_variables(tmp_path: Path) -> None:
     heard = Heard()
     expected = await scripted("react_demo", "en", heard, True, f"sqlite:{tmp_path / 'script.db'}")
     with configured(heard) as variables:
-        done = subprocess.run(
-            [sys.executable, "-m", "playground", "run", "react_demo", "--json"],
-            cwd=tmp_path,
-            env={**variables, "PYTHONPATH": str(FOLDER.parent), "PATH": ""},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout.splitlines()[-1])["data"]["output"] == expected["output"]
+        events = run_on_the_command_line("react_demo", variables, tmp_path)
+    assert events[-1]["data"]["output"] == expected["output"]  # type: ignore[index,call-overload]
     assert len(heard.requests) == 2
