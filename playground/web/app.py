@@ -19,6 +19,7 @@ from playground.sessions import Catalog, SessionError, Sessions
 from playground.web import api, pages
 from playground.web.desk import Desk
 from playground.web.live import Watches
+from playground.web.packing import Packing
 from playground.web.problems import answer_error
 from playground.web.security import LOCAL, Guard
 from playground.web.static import Static
@@ -117,7 +118,7 @@ def create_app(
             *([Route("/gallery", pages.gallery_page)] if gallery else []),
             Mount("/static", Static(assets.path("static"))),
         ],
-        middleware=[Middleware(Guard, hosts=hosts, token=token)],
+        middleware=[Middleware(Guard, hosts=hosts, token=token), Middleware(Packing)],
         exception_handlers=dict.fromkeys((HTTPException, SessionError), answer_error),
         lifespan=lifespan,
     )

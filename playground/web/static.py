@@ -1,14 +1,51 @@
-"""Static files: what has a mark of its content in its address may be kept for ever."""
+"""Static files: what has a mark of its content in its address may be kept for ever.
+
+The style sheets are files of their own to whoever writes them, and one to a
+browser: together they are smaller, and asked for once.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from os import PathLike, stat_result
 
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
+from playground import assets
+
 FOR_EVER = "public, max-age=31536000, immutable"
+
+SHEET = "all.css"
+"""The name of all style sheets together."""
+
+STYLES = (
+    "tokens",
+    "base",
+    "layout",
+    "controls",
+    "cards",
+    "forms",
+    "values",
+    "graph",
+    "grid",
+    "timeline",
+    "inspector",
+    "scrubber",
+    "pages",
+)
+"""The files of `static/css`; the first one fixes the order of their layers."""
+
+
+def content(name: str) -> bytes:
+    """What a static file holds.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+    """
+    parts = [f"css/{style}.css" for style in STYLES] if name == SHEET else [name]
+    return b"".join(assets.path("static", *part.split("/")).read_bytes() for part in parts)
 
 
 class Static(StaticFiles):
@@ -17,9 +54,20 @@ class Static(StaticFiles):
     def __init__(self, directory: PathLike[str]) -> None:
         super().__init__(directory=directory)
 
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """The file at a path, or all style sheets as one."""
+        if path != SHEET:
+            return await super().get_response(path, scope)
+        return Response(content(SHEET), headers=_kept(scope), media_type="text/css")
+
     def file_response(
         self, full_path: PathLike[str] | str, stat_result: stat_result, scope: Scope, status_code: int = 200
     ) -> Response:
         found = super().file_response(full_path, stat_result, scope, status_code)
-        found.headers["cache-control"] = FOR_EVER if scope["query_string"] else "no-cache"
+        found.headers.update(_kept(scope))
         return found
+
+
+def _kept(scope: Scope) -> Mapping[str, str]:
+    """How long the answer may be kept: for ever, where the address has a mark."""
+    return {"cache-control": FOR_EVER if scope["query_string"] else "no-cache"}

@@ -26,28 +26,12 @@ from playground.web import paths
 from playground.web.graphview import LOUDEST
 from playground.web.highlight import highlighted
 from playground.web.i18n import LANGUAGES, NAMES, Language, Translator
+from playground.web.static import SHEET, content
 
 Swap = Literal["outerHTML", "innerHTML", "outerMorph", "upsert", "beforeend", "delete"]
 
 BRIEF = 90
 """How many characters of a value fit on a line of the timeline."""
-
-STYLES = (
-    "tokens",
-    "base",
-    "layout",
-    "controls",
-    "cards",
-    "forms",
-    "values",
-    "graph",
-    "grid",
-    "timeline",
-    "inspector",
-    "scrubber",
-    "pages",
-)
-"""The files of `static/css`; the first one fixes the order of their layers."""
 
 
 @cache
@@ -68,7 +52,7 @@ def environment(language: Language) -> Environment:
         languages=[(code, NAMES[code]) for code in LANGUAGES],
         paths=paths,
         asset=asset,
-        styles=STYLES,
+        sheet=SHEET,
         config=HTMX,
         kind_of=kind_of,
         loudest=LOUDEST,
@@ -130,8 +114,7 @@ def lines(partials: Iterable[str]) -> str:
 @cache
 def asset(name: str) -> str:
     """The address of a static file, with a mark that changes when the file does."""
-    content = assets.path("static", *name.split("/")).read_bytes()
-    return f"{paths.static(name)}?{sha256(content).hexdigest()[:8]}"
+    return f"{paths.static(name)}?{sha256(content(name)).hexdigest()[:8]}"
 
 
 def _finalize(value: object) -> object:

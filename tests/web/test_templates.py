@@ -14,7 +14,8 @@ from playground.kernel.values import frozen_object
 from playground.web import gallery
 from playground.web.gallery import Log
 from playground.web.i18n import LANGUAGES, Language
-from playground.web.templating import STYLES, brief, duration, one_line, page, partial, reason, region
+from playground.web.static import STYLES, content
+from playground.web.templating import brief, duration, one_line, page, partial, reason, region
 from playground.web.timeline import Timeline
 from playground.web.viewmodels import EventRow, RunView
 
@@ -90,7 +91,7 @@ def test_every_static_file_and_icon_that_a_page_names_exists(
     sprite = set(Elements(assets.path("static", "icons.svg").read_text(encoding="utf-8")).ids())
     for address in re.findall(r'"/static/([^"]+)"', pages["en"][name]):
         file, _, icon = address.partition("#")
-        assert assets.path("static", *file.partition("?")[0].split("/")).is_file()
+        assert content(file.partition("?")[0])
         assert not icon or icon in sprite, icon
 
 
@@ -102,7 +103,7 @@ def test_every_icon_in_the_sprite_is_used() -> None:
     assert [icon for icon in sprite if f"#{icon}" not in shown and f'"{icon}"' not in scripts] == []
 
 
-def test_every_style_sheet_is_linked_and_the_first_one_fixes_the_layers() -> None:
+def test_every_style_sheet_is_part_of_the_one_and_the_first_one_fixes_the_layers() -> None:
     sheets = {file.stem for file in assets.path("static", "css").glob("*.css")}
     first = assets.path("static", "css", f"{STYLES[0]}.css").read_text(encoding="utf-8")
 

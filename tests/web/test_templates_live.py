@@ -21,11 +21,11 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, Route, expect
 
-from playground import assets
 from playground.kernel.eventlog import Event
 from playground.web import gallery
 from playground.web.graphview import marks_of, reshapes
 from playground.web.i18n import Language
+from playground.web.static import content
 from playground.web.templating import page as render
 from playground.web.templating import partial, region
 from playground.web.timeline import Timeline
@@ -125,8 +125,8 @@ class Stage:
         if self.down:
             return self._send(to, 503, "text/html", "<h1>down</h1>")
         if address.path.startswith("/static/"):
-            file = assets.path(*address.path.strip("/").split("/"))
-            return self._send(to, 200, TYPES[file.suffix[1:]], file.read_text(encoding="utf-8"))
+            name = address.path.removeprefix("/static/")
+            return self._send(to, 200, TYPES[name.rpartition(".")[2]], content(name).decode())
         if address.path.endswith("/live"):
             return self._live(to, int(to.headers.get("Last-Event-ID") or query["after"]))
         if address.path.endswith("/moment"):
@@ -451,8 +451,8 @@ def test_axe_finds_nothing_and_nothing_is_too_wide(
     def serve(route: Route) -> None:
         path = urlsplit(route.request.url).path.strip("/")
         if path.startswith("static/"):
-            file = assets.path(*path.split("/"))
-            route.fulfill(body=file.read_text(encoding="utf-8"), content_type=TYPES[file.suffix[1:]])
+            name = path.removeprefix("static/")
+            route.fulfill(body=content(name), content_type=TYPES[name.rpartition(".")[2]])
         elif path == name:
             route.fulfill(body=shown_in(lang)[name], content_type="text/html")
         else:
