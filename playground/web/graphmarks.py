@@ -9,8 +9,10 @@ Goto, runs that a node has called.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import chain
 from typing import Literal, NotRequired, Protocol, TypedDict
 from urllib.parse import quote
@@ -87,6 +89,11 @@ class Mark:
         return mark
 
 
+def marks_json(marks: Iterable[Mark]) -> str:
+    """Marks as the page's script reads them."""
+    return json.dumps([mark.json() for mark in marks], separators=(",", ":"), ensure_ascii=False)
+
+
 LOUDEST = (
     "failed",
     "parked",
@@ -117,11 +124,13 @@ _STATES = {
 _RESHAPING = {"control", "delegated"}
 
 
+@lru_cache(maxsize=4096)
 def node_id(run_id: str, key: str) -> str:
     """The id of a node's element on the page."""
     return f"node-{_within(run_id)}/{quote(key, safe='')}"
 
 
+@lru_cache(maxsize=4096)
 def edge_id(run_id: str, source: str, target: str) -> str:
     """The id of an edge's element on the page."""
     return (
@@ -226,30 +235,36 @@ class Story:
 
     @classmethod
     def of(cls, facts: Iterable[Fact]) -> Story:
+        """What these events add up to, in order."""
         story = cls()
         for fact in facts:
-            story.root = story.root or root_of(fact.run_id)
-            chapter = story.chapters.setdefault(fact.run_id, Chapter())
-            data, node = fact.data, _text(fact.data, "node")
-            if node:
-                chapter.seen.setdefault(node)
-            if fact.kind == "node_started":
-                why = data.get("why")
-                code = _text(why, "code")
-                if code == "edges":
-                    sources = _texts(why, "nodes")
-                    chapter.flows.update(
-                        {(template_of(source), template_of(node)): None for source in sources}
-                    )
-                elif code == "entry":
-                    chapter.entries.add(node)
-            elif fact.kind == "control":
-                chapter.move(data)
-            elif fact.kind == "delegated":
-                child = _text(data, "child")
-                chapter.calls.append((node, child, _text(data, "name") or child))
-            story.marks.update((mark.id, mark) for mark in marks_of(fact))
+            story.add(fact, marks_of(fact))
         return story
+
+    def add(self, fact: Fact, marks: Iterable[Mark]) -> None:
+        """Go on with an event, and the marks that it makes."""
+        self.root = self.root or root_of(fact.run_id)
+        chapter = self.chapters.get(fact.run_id)
+        if chapter is None:
+            chapter = self.chapters[fact.run_id] = Chapter()
+        data, node = fact.data, _text(fact.data, "node")
+        if node:
+            chapter.seen.setdefault(node)
+        if fact.kind == "node_started":
+            why = data.get("why")
+            code = _text(why, "code")
+            if code == "edges":
+                sources = _texts(why, "nodes")
+                chapter.flows.update({(template_of(source), template_of(node)): None for source in sources})
+            elif code == "entry":
+                chapter.entries.add(node)
+        elif fact.kind == "control":
+            chapter.move(data)
+        elif fact.kind == "delegated":
+            child = _text(data, "child")
+            chapter.calls.append((node, child, _text(data, "name") or child))
+        for mark in marks:
+            self.marks[mark.id] = mark
 
     def chapter(self, runs: Sequence[str]) -> Chapter:
         """The chapter of the last of these runs, with what the others showed of their plan."""

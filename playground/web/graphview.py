@@ -35,6 +35,7 @@ from playground.web.graphmarks import (
     Topology,
     edge_id,
     lane_id,
+    marks_json,
     marks_of,
     node_id,
     reshapes,
@@ -57,6 +58,7 @@ __all__ = [
     "edge_id",
     "graph",
     "lane_id",
+    "marks_json",
     "marks_of",
     "node_id",
     "reshapes",
@@ -219,7 +221,7 @@ _ROW = 34.0
 
 def graph(
     topology: Topology | None,
-    facts: Iterable[Fact] = (),
+    facts: Iterable[Fact] | Story = (),
     *,
     children: Mapping[str, Topology] | None = None,
     direction: Direction | None = None,
@@ -228,11 +230,12 @@ def graph(
 
     Args:
         topology: the root plan; None when its scenario is gone, then the events draw what they know.
-        facts: the events of the whole tree, in order.
+        facts: the events of the whole tree, in order, or what they add up to.
         children: topologies of child runs, by run id or by the name they were called with.
         direction: which way it flows; without one, the way that fits the page better.
     """
-    story, children = Story.of(facts), children or {}
+    story = facts if isinstance(facts, Story) else Story.of(facts)
+    children = children or {}
     known = [*([topology] if topology else []), *children.values()]
     flows: tuple[Direction, ...] = ("right", "down") if direction is None else (direction,)
     drawn: list[Graph] = []

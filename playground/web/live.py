@@ -22,13 +22,15 @@ from playground.web.i18n import Language
 from playground.web.story import CARDS, Region, Story
 from playground.web.story import regions as regions_of
 from playground.web.stream import END, Place, joined, live_frame, message
-from playground.web.wavegrid import wave_grid
 
 PAINT_PAUSE = 0.1
 """The least seconds between two paintings of a run's regions."""
 
 PAINT_SHARE = 0.05
 """How much of the time the painting of one run may take."""
+
+KEPT = 40_000
+"""How many events the stories may have together that are kept though nobody watches."""
 
 
 class Watches:
@@ -37,6 +39,7 @@ class Watches:
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
         self._watches: dict[str, Watch] = {}
+        self._told: dict[str, tuple[Story, Entry | None]] = {}
 
     async def story(self, root: str) -> Story:
         """The story of a run up to now: the one its viewers share, or else one of one's own.
@@ -50,11 +53,28 @@ class Watches:
             watch.paint_soon()
             return watch.story
         first = await self._sessions.events(root, 0, 1)
-        story = Story(root, self._sessions.plan_of(first, root), staged=self._is_staged(first))
+        story = self._kept(root, first[0])
+        if story is None:
+            story = Story(root, self._sessions.plan_of(first, root), staged=self._is_staged(first))
         await story.reach(self._sessions)
         story.stale.clear()
         story.changed.clear()
+        self._keep(story)
         return story
+
+    def _kept(self, root: str, first: Event) -> Story | None:
+        """A story that was told before, if its run and its scenario's file are still the same."""
+        story, entry = self._told.pop(root, (None, None))
+        if story is None or story.events[0] != first or entry is not _entry_of(self._sessions, story):
+            return None
+        return story
+
+    def _keep(self, story: Story) -> None:
+        """Keep a story for whoever asks next, and let go of those that nobody asked for longest."""
+        self._told.pop(story.root, None)
+        self._told[story.root] = (story, _entry_of(self._sessions, story))
+        while sum(len(kept.events) for kept, _ in self._told.values()) > KEPT:
+            del self._told[next(iter(self._told))]
 
     def _is_staged(self, first: Sequence[Event]) -> bool:
         meta = first[0].data.get("meta")
@@ -78,6 +98,8 @@ class Watches:
         watch.viewers -= 1
         if not watch.viewers:
             watch.close()
+            if watch.current():
+                self._keep(watch.story)
             if self._watches.get(watch.story.root) is watch:
                 del self._watches[watch.story.root]
 
@@ -100,7 +122,7 @@ class Watch:
         return self._entry is self._entry_now()
 
     def _entry_now(self) -> Entry | None:
-        return views.entry_of(self._sessions, str(self.story.meta.get("scenario", "")))
+        return _entry_of(self._sessions, self.story)
 
     def close(self) -> None:
         """Nobody watches any more."""
@@ -164,9 +186,9 @@ class Watch:
         begun = clock()
         run = runviews.glance(story, self._sessions, lang)
         if "graph" in stale:
-            run = replace(run, graph=runviews.picture(story, story.events))
+            run = replace(run, graph=runviews.picture(story, story.pos))
         if "grid" in stale:
-            run = replace(run, grid=wave_grid(story.events))
+            run = replace(run, grid=story.book.grid())
         html = render.regions([name for name in render.REGIONS if name in stale], run, lang)
         html += "".join(self._card(interrupt_id, lang) for interrupt_id in cards)
         self._rested = max(self._rested, begun + (clock() - begun) / PAINT_SHARE)
@@ -276,6 +298,11 @@ class PageTeller:
         self._owed.clear()
         self._owed_cards.clear()
         return self._watch.painted(owed, cards, self._lang)
+
+
+def _entry_of(sessions: Sessions, story: Story) -> Entry | None:
+    """The file of a story's scenario, as it is now."""
+    return views.entry_of(sessions, str(story.meta.get("scenario", "")))
 
 
 def _token(call_id: str, about: Mapping[str, object]) -> bytes:

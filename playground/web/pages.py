@@ -175,10 +175,10 @@ async def moment(request: Request) -> Response:
     story = await desk_of(request).watches.story(root_of(request.path_params["run_id"]))
     at = _position(request, "at", story) or story.pos
     first = bodies.whole_number(request.query_params.get("before") or 1, "before", least=0)
-    found = runviews.run_view(story, sessions, lang, at)
+    found = runviews.at_moment(story, sessions, lang, at)
     parts = render.moment(found, lang)
     if at < first:
-        parts += render.regions(["graph"], found, lang)
+        parts += render.regions(["graph"], replace(found, graph=runviews.picture(story, at)), lang)
     return html(parts)
 
 
@@ -188,9 +188,9 @@ async def earlier(request: Request) -> Response:
     story = await desk_of(request).watches.story(root_of(request.path_params["run_id"]))
     before = bodies.whole_number(request.query_params.get("before") or 1, "before", least=1)
     first = max(1, before - runviews.NEWEST)
-    rows = [row for row in story.rows if first <= row.id < before]
+    rows = story.rows[first - 1 : before - 1]
     glance = runviews.glance(story, sessions, lang)
-    shown = replace(glance, events=tuple(rows), earlier=first - 1, base=runviews.base(story.events, first))
+    shown = replace(glance, events=tuple(rows), earlier=first - 1, base=runviews.base(story, first))
     return html(render.earlier(shown, lang))
 
 

@@ -5,19 +5,18 @@ All of it is read off a `Story`; nothing here asks the store.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import cast
 
-from playground.kernel import Event, Interrupt, JsonObject, JsonValue, LogError, RunState, root_of
+from playground.kernel import Interrupt, JsonObject, JsonValue, LogError, RunState, root_of
 from playground.kernel.types import NodeStatus
 from playground.kernel.values import dict_in
 from playground.runtime.scenario import Step, next_wave
 from playground.sessions import Entry, Portrait, Sessions, portrait
 from playground.sessions.sessions import follows
 from playground.web.forms import Form, Problem, form_for
-from playground.web.graphview import Graph, Topology, graph, marks_of
+from playground.web.graphview import Graph, Topology, graph, marks_json
 from playground.web.i18n import Language, Translator
 from playground.web.layerviews import layers_view
 from playground.web.story import Ask, Story
@@ -39,7 +38,7 @@ from playground.web.viewmodels import (
     mood_of,
 )
 from playground.web.views import entry_of, said, source
-from playground.web.wavegrid import WaveGrid, wave_grid
+from playground.web.wavegrid import WaveGrid
 
 _NO_GRAPH = graph(None)
 
@@ -97,23 +96,29 @@ def run_view(story: Story, sessions: Sessions, lang: Language, at: int | None = 
     newest = max(0, len(story.rows) - NEWEST)
     first = max(0, min(newest, upto - NEWEST // 2))
     rows = story.rows[first if newest - first <= REACH else newest :]
+    return replace(
+        at_moment(story, sessions, lang, upto),
+        graph=picture(story, upto),
+        grid=story.book.grid(),
+        events=tuple(rows),
+        earlier=rows[0].id - 1,
+        tokens=tuple(story.calls.values()),
+        ticks=ticks(story.rows),
+        base=base(story, rows[0].id),
+    )
+
+
+def at_moment(story: Story, sessions: Sessions, lang: Language, at: int) -> RunView:
+    """The run as it stands, and what the inspector says of it as of position `at`."""
     entry = entry_of(sessions, str(story.meta.get("scenario", "")))
-    shown = story.events if at is None else [event for event in story.events if event.pos <= at]
-    moment = moment_view(story, upto)
+    moment = moment_view(story, at)
     plan = None if story.foreign else story.plan
     return replace(
         glance(story, sessions, lang),
-        graph=picture(story, shown),
-        grid=wave_grid(story.events),
         moment=moment,
-        events=tuple(rows),
-        earlier=rows[0].id - 1 if rows else 0,
         source=source(entry, plan, moment.node.key if moment.node else ""),
-        tokens=tuple(story.calls.values()),
         lesson=lesson(entry, story, lang),
-        ticks=ticks(story.rows),
-        base=base(story.events, rows[0].id) if rows else "",
-        layers=layers_view(story.events, upto) if story.layered else None,
+        layers=layers_view(story.events, at) if story.layered else None,
     )
 
 
@@ -126,20 +131,16 @@ def mood_now(story: Story, sessions: Sessions) -> Mood:
     return mood_of(run.state, driven=driven, paused=kinds == {"breakpoint"}, reason=reason)
 
 
-def picture(story: Story, events: Sequence[Event]) -> Graph:
-    """The graph of the run with the marks that these events leave."""
+def picture(story: Story, at: int) -> Graph:
+    """The graph of the run as of position `at`."""
     topology = None if story.foreign else cast("Topology", story.plan.topology())
-    return graph(topology, events, children=story.children)
+    return graph(topology, story.drawn_at(at), children=story.children)
 
 
-def base(events: Iterable[Event], first: int) -> str:
+def base(story: Story, first: int) -> str:
     """The graph's marks just before position `first`, as JSON; nothing where there are none."""
-    marks: dict[str, JsonObject] = {}
-    for event in events:
-        if event.pos >= first:
-            break
-        marks.update((mark.id, mark.json()) for mark in marks_of(event))
-    return json.dumps(list(marks.values()), ensure_ascii=False) if marks else ""
+    marks = story.marks_before(first)
+    return marks_json(marks.values()) if marks else ""
 
 
 def readable_only(story: Story, entry: Entry | None, t: Translator) -> str:
@@ -273,12 +274,12 @@ def moment_view(story: Story, at: int) -> Moment:
     return Moment(at, story.pos, wave, row, state_rows(story, row, seen), node_view(row, seen))
 
 
-def as_of(story: Story, row: EventRow) -> Portrait:
-    """The run that an event belongs to, as it stood just after it."""
-    plan = story.plan if row.run_id == story.root and not story.foreign else None
-    if plan is not None and row.id == story.pos:
-        return Portrait(story.run, story.pos, plan)
-    return portrait(plan, story.events, row.run_id, row.id)
+def as_of(story: Story, row: EventRow, at: int | None = None) -> Portrait:
+    """The run that an event belongs to, as it stood just after it, or at position `at`."""
+    at = row.id if at is None else at
+    if row.run_id != story.root or story.foreign:
+        return portrait(None, story.events, row.run_id, at)
+    return Portrait(story.run if at == story.pos else story.stood(at), at, story.plan)
 
 
 def state_rows(story: Story, row: EventRow, seen: Portrait) -> tuple[StateRow, ...]:
@@ -287,8 +288,7 @@ def state_rows(story: Story, row: EventRow, seen: Portrait) -> tuple[StateRow, .
     before: Mapping[str, JsonValue] = {}
     writes: dict[str, tuple[Write, ...]] = {}
     if fold is not None:
-        plan = None if seen.foreign or row.run_id != story.root else seen.plan
-        before = portrait(plan, story.events, row.run_id, fold.id - 1).run.shared
+        before = as_of(story, fold, fold.id - 1).run.shared
         writes = _writes(story, fold)
     channels = seen.plan.channels
     return tuple(
@@ -304,7 +304,7 @@ def state_rows(story: Story, row: EventRow, seen: Portrait) -> tuple[StateRow, .
 
 
 def _latest_fold(story: Story, row: EventRow) -> EventRow | None:
-    for index in range(row.id - story.rows[0].id, -1, -1):
+    for index in range(row.id - 1, -1, -1):
         found = story.rows[index]
         if found.kind == "state_delta" and found.run_id == row.run_id:
             return found
@@ -316,7 +316,7 @@ def _writes(story: Story, fold: EventRow) -> dict[str, tuple[Write, ...]]:
     writers = dict_in(fold.data, "writers")
     returned = {
         row.node: row
-        for row in story.rows[: fold.id - story.rows[0].id]
+        for row in story.rows[: fold.id - 1]
         if row.kind == "node_completed" and row.run_id == fold.run_id and row.wave == fold.wave
     }
     found: dict[str, tuple[Write, ...]] = {}

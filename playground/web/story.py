@@ -7,7 +7,7 @@ that goes forward only, and every viewer of the run shares the result.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, cast, get_args
 
@@ -18,12 +18,17 @@ from playground.kernel.values import JsonObject, int_in, text_in
 from playground.runtime.react import build_react_plan
 from playground.runtime.tools import ToolRegistry
 from playground.sessions import Sessions, portrait, stored_plan
+from playground.web import graphmarks
 from playground.web.graphview import Topology, reshapes
 from playground.web.timeline import Timeline
 from playground.web.viewmodels import Decision, EventRow, TokenStream
+from playground.web.wavegrid import WaveBook
 
 STRETCH = 500
 """How many events are read from the log at a time."""
+
+LEAP = 1000
+"""After each so many events it is kept how the run stood, so that no moment of its past is far."""
 
 MOST_STREAMS = 40
 """How many model calls the page shows, the latest ones."""
@@ -68,6 +73,7 @@ class Story:
         events, rows: all events so far, and their rows in the timeline, by position from 1.
         run: the root run, folded up to `pos`.
         plan: the plan it is folded with; `foreign` when that is drawn from the log.
+        drawn: what the events add to the picture of the plan; `book`: who ran in which wave.
         children: topologies of plans inside the plan, by the name they are called with.
         asks, decisions: the questions of the whole tree, and how they were decided, by interrupt id.
         calls: what models said, by call id, in the order of the calls.
@@ -85,6 +91,8 @@ class Story:
         self.foreign = plan is None
         self.plan = plan or Plan(open_channels=True)
         self.run = Run(self.plan, root)
+        self.drawn = graphmarks.Story()
+        self.book = WaveBook()
         self.children = child_topologies(plan) if plan is not None else {}
         self.asks: dict[str, Ask] = {}
         self.decisions: dict[str, Decision] = {}
@@ -98,6 +106,8 @@ class Story:
         self._starts: dict[tuple[str, str, int], int] = {}
         self._latest: dict[tuple[str, str], int] = {}
         self._timeline = Timeline()
+        self._marks: list[dict[str, graphmarks.Mark]] = []
+        self._stood: list[tuple[int, JsonObject]] = []
 
     @property
     def meta(self) -> JsonObject:
@@ -121,7 +131,11 @@ class Story:
         self.pos = fresh[-1].pos
         self.events += fresh
         self._fold(fresh)
-        for row in self._timeline.add(fresh):
+        for event, row in zip(fresh, self._timeline.add(fresh), strict=True):
+            if len(self.rows) % LEAP == 0:
+                self._marks.append(dict(self.drawn.marks))
+            self.drawn.add(event, row.marks)
+            self.book.add(event)
             self.rows.append(row)
             self._note(row)
             self.stale |= regions(row)
@@ -130,8 +144,33 @@ class Story:
 
     def row(self, pos: int) -> EventRow | None:
         """The row at a position, if there is one."""
-        index = pos - self.rows[0].id if self.rows else -1
-        return self.rows[index] if 0 <= index < len(self.rows) else None
+        return self.rows[pos - 1] if 0 < pos <= len(self.rows) else None
+
+    def marks_before(self, pos: int) -> Mapping[str, graphmarks.Mark]:
+        """The last mark of each element of the picture before the event at `pos`."""
+        leaps = min((pos - 1) // LEAP, len(self._marks) - 1)
+        marks = dict(self._marks[leaps])
+        for row in self.rows[leaps * LEAP : pos - 1]:
+            marks.update((mark.id, mark) for mark in row.marks)
+        return marks
+
+    def drawn_at(self, pos: int) -> graphmarks.Story:
+        """What the events up to `pos` add to the picture."""
+        if pos >= self.pos:
+            return self.drawn
+        drawn = graphmarks.Story()
+        for event, row in zip(self.events[:pos], self.rows, strict=False):
+            drawn.add(event, row.marks)
+        return drawn
+
+    def stood(self, pos: int) -> Run:
+        """The root run as it stood after the event at `pos`, folded with the plan."""
+        at, snapshot = next((kept for kept in reversed(self._stood) if kept[0] <= pos), (0, None))
+        run = Run.restore(self.plan, snapshot) if snapshot else Run(self.plan, self.root)
+        for event in self.events[at:pos]:
+            if event.run_id == self.root:
+                run.apply(event)
+        return run
 
     def _fold(self, fresh: Sequence[Event]) -> None:
         """Apply the events of the root run; where the plan does not fit them, the log draws one that does."""
@@ -139,8 +178,11 @@ class Story:
             for event in fresh:
                 if event.run_id == self.root:
                     self.run.apply(event)
+                    if event.seq % LEAP == 0:
+                        self._stood.append((event.pos, self.run.snapshot()))
         except LogError:
             self.foreign = True
+            self._stood.clear()
             self.plan = stored_plan(self.events, self.root)
             self.run = portrait(None, self.events, self.root).run
 

@@ -7,11 +7,10 @@ start it was) is found here, in one pass that can go on as events arrive.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 
-from playground.kernel.eventlog import Event, root_of
+from playground.kernel.eventlog import Event
 from playground.kernel.values import JsonObject
 from playground.sessions import is_stage_note
 from playground.web.graphview import marks_of
@@ -36,7 +35,7 @@ class Timeline:
         widths: Counter[object] = Counter(
             event.data.get("wave")
             for event in events
-            if event.kind == "node_started" and event.run_id == root_of(event.run_id)
+            if event.kind == "node_started" and "~" not in event.run_id
         )
         return [self._row(event, widths) for event in events]
 
@@ -55,7 +54,6 @@ class Timeline:
         if is_stage_note(event):
             layers = changed_layers(event, self._layers)
             self._layers = states_after(event, self._layers)
-        changes = [mark.json() for mark in marks_of(event)]
         return EventRow(
             id=event.pos,
             seq=event.seq,
@@ -69,7 +67,7 @@ class Timeline:
             depth=depth,
             opens=opens,
             width=widths[opens] if opens else 0,
-            graph=json.dumps(changes, separators=(",", ":"), ensure_ascii=False) if changes else "",
+            marks=marks_of(event),
             layers=layers,
         )
 

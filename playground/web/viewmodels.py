@@ -19,7 +19,7 @@ from playground.kernel.types import NodeStatus, RunState
 from playground.kernel.values import JsonObject, JsonValue
 from playground.web import paths
 from playground.web.forms import Form
-from playground.web.graphview import Graph, node_id
+from playground.web.graphview import Graph, Mark, marks_json, node_id
 from playground.web.wavegrid import WaveGrid
 
 
@@ -298,7 +298,7 @@ class EventRow:
         opens: the wave of the root run that this row is the first of, or 0.
         width: how many nodes start in that wave.
         folded: how many like events this row stands for.
-        graph: what the event changes in the graph, as JSON, for the page's script.
+        marks: what the event changes in the graph.
         layers: the layers whose state the event changes.
     """
 
@@ -315,8 +315,13 @@ class EventRow:
     opens: int = 0
     width: int = 0
     folded: int = 1
-    graph: str = ""
+    marks: tuple[Mark, ...] = ()
     layers: tuple[str, ...] = ()
+
+    @property
+    def graph(self) -> str:
+        """What the event changes in the graph, as JSON for the page's script; empty for nothing."""
+        return marks_json(self.marks) if self.marks else ""
 
     @property
     def node(self) -> str:

@@ -81,10 +81,10 @@ class _Cell:
 
 @dataclass(slots=True)
 class _Sheet:
-    """What is known of one run: its nodes' cells by wave, and the runs that each cell called."""
+    """What is known of one run: its nodes' cells by wave, and by wave the runs that each node called."""
 
     rows: dict[str, dict[int, _Cell]] = field(default_factory=dict)
-    calls: dict[tuple[str, int], list[tuple[str, str]]] = field(default_factory=dict)
+    calls: dict[int, dict[str, list[tuple[str, str]]]] = field(default_factory=dict)
     last: int = 0
 
 
@@ -93,20 +93,35 @@ _ENDED = {"completed", "failed", "cancelled"}
 
 def wave_grid(facts: Iterable[TimedFact]) -> WaveGrid:
     """The grid of a run and all its child runs, from the tree's events in order."""
-    sheets: dict[str, _Sheet] = {}
-    root = ""
+    book = WaveBook()
     for fact in facts:
-        root = root or fact.run_id
-        sheet = sheets.setdefault(fact.run_id, _Sheet())
+        book.add(fact)
+    return book.grid()
+
+
+class WaveBook:
+    """The executions of a tree of runs, noted as its events come; a grid costs what it shows."""
+
+    def __init__(self) -> None:
+        self._root = ""
+        self._sheets: dict[str, _Sheet] = {}
+
+    def add(self, fact: TimedFact) -> None:
+        """Go on with an event of the tree."""
+        self._root = self._root or fact.run_id
+        sheet = self._sheets.get(fact.run_id)
+        if sheet is None:
+            sheet = self._sheets[fact.run_id] = _Sheet()
         node, wave = fact.data.get("node"), fact.data.get("wave")
         if not isinstance(wave, int):
-            continue
+            return
         sheet.last = max(sheet.last, wave)
         if isinstance(node, str):
             _note(sheet, fact, node, wave)
-    if not root:
-        return WaveGrid()
-    return _Layout(sheets).grid(root)
+
+    def grid(self) -> WaveGrid:
+        """The grid up to now."""
+        return _Layout(self._sheets).grid(self._root) if self._root else WaveGrid()
 
 
 def _note(sheet: _Sheet, fact: TimedFact, node: str, wave: int) -> None:
@@ -115,7 +130,7 @@ def _note(sheet: _Sheet, fact: TimedFact, node: str, wave: int) -> None:
     if fact.kind == "delegated":
         child, name = fact.data.get("child"), fact.data.get("name")
         if isinstance(child, str):
-            calls = sheet.calls.setdefault((node, wave), [])
+            calls = sheet.calls.setdefault(wave, {}).setdefault(node, [])
             calls.append((child, name if isinstance(name, str) else child))
     if not state or state in ("queued", "skipped"):
         return
@@ -148,11 +163,10 @@ class _Layout:
         """How many columns a wave of a run needs: one, or as many as the longest run called in it."""
         sheet = self.sheets.get(run_id, _Sheet())
         widest = 1
-        for (_, called), calls in sheet.calls.items():
-            if called == wave:
-                for child, _ in calls:
-                    last = self.sheets.get(child, _Sheet()).last
-                    widest = max(widest, sum(self._width(child, w) for w in range(1, last + 1)))
+        for calls in sheet.calls.get(wave, {}).values():
+            for child, _ in calls:
+                last = self.sheets.get(child, _Sheet()).last
+                widest = max(widest, sum(self._width(child, w) for w in range(1, last + 1)))
         return widest
 
     def _rows(
@@ -172,17 +186,17 @@ class _Layout:
                     wave,
                     cell.at,
                     columns[wave],
-                    widths[wave] if (node, wave) in sheet.calls else 1,
+                    widths[wave] if node in sheet.calls.get(wave, ()) else 1,
                     cell.attempt,
                     None if cell.ended is None else round(cell.ended - cell.started, 3),
                 )
-                for wave, cell in cells.items()
-                if wave in columns
+                for wave in sorted(cells.keys() & columns.keys())
+                for cell in (cells[wave],)
             )
             rows.append(GridRow(prefix + node, node, run_id, depth, shown))
             called: list[GridRow] = []
             for wave in columns:
-                for child, name in sheet.calls.get((node, wave), ()):
+                for child, name in sheet.calls.get(wave, {}).get(node, ()):
                     last = self.sheets.get(child, _Sheet()).last
                     inner = {w: self._width(child, w) for w in range(1, last + 1)}
                     called += self._rows(child, f"{name}.", depth + 1, columns[wave], inner)
