@@ -25,7 +25,7 @@ from typing import Protocol
 
 from playground.kernel.ports import LlmPort, Message
 from playground.kernel.values import JsonObject, JsonValue
-from playground.runtime.messages import Block, shortened, text_of
+from playground.runtime.messages import Block, gist_of_calls, shortened, text_of
 
 
 class CompressionLevel(IntEnum):
@@ -343,7 +343,10 @@ def _digests(history: History, positions: Iterable[int]) -> Mapping[int, str]:
 
 def _asked(blocks: Sequence[Block]) -> list[str]:
     """Who speaks in each block, and which tools are called: the rest of it follows from the pairing."""
-    return [f"{len(block)} {block[0].get('role')} {block[0].get('tool_calls', '')}" for block in blocks]
+    return [
+        f"{len(block)} {block[0].get('role')} {gist_of_calls(block[0]) if len(block) > 1 else ''}"
+        for block in blocks
+    ]
 
 
 def _said(blocks: Sequence[Block]) -> list[str]:
@@ -352,4 +355,4 @@ def _said(blocks: Sequence[Block]) -> list[str]:
 
 
 def _bytes(texts: Sequence[str]) -> bytes:
-    return "\x1f".join([*texts, ""]).encode("utf-16-le", "surrogatepass")
+    return "\x1f".join([*texts, ""]).encode("utf-8", "surrogatepass")

@@ -43,6 +43,9 @@ _MOST_CHARACTERS = 10_000
 _COMMON_FROM = 64
 """A term known from fewer texts than this is never too common to find one by itself."""
 
+_MOST_LOOKUPS = 10_000
+"""How often a question looks at a text: common terms that come after so many looks say next to nothing."""
+
 
 def pieces(text: str) -> list[str]:
     """The runs of `text`: words without case, width and plural, and stretches of CJK characters."""
@@ -153,8 +156,14 @@ class WordIndex:
         known = sorted(self._known_terms(query, single_characters), key=self._rarity)[:_MOST_TERMS]
         found: dict[int, float] = {}
         too_common = max(_COMMON_FROM, len(self) // 8)
+        looks = 0
         for term in known:
-            self._score(term, found, only_raise=bool(found) and len(self._postings[term]) > too_common)
+            holders = self._postings[term]
+            only_raise = bool(found) and len(holders) > too_common
+            looks += min(len(found), len(holders)) if only_raise else len(holders)
+            if found and looks > _MOST_LOOKUPS:
+                break
+            self._score(holders, found, only_raise=only_raise)
         keys = self._keys
         return {keys[number]: score for number, score in found.items()}
 
@@ -174,11 +183,16 @@ class WordIndex:
         """What terms are sorted by, the rarest first and always in the same order."""
         return len(self._postings[term]), term
 
-    def _score(self, term: str, found: dict[int, float], *, only_raise: bool) -> None:
-        """Add what `term` is worth to the texts that hold it, or only to those of them in `found`."""
-        holders, lengths = self._postings[term], self._lengths
+    def _score(self, holders: dict[int, int], found: dict[int, float], *, only_raise: bool) -> None:
+        """Add what a term is worth to the texts that hold it, or only to those of them in `found`."""
+        lengths = self._lengths
         weight = (_K1 + 1) * log(1 + (len(self) - len(holders) + 0.5) / (len(holders) + 0.5))
         base, slope = _K1 * (1 - _B), _K1 * _B * len(self) / self._total
+        if not found:  # the usual question has one common word at most, and may have only that
+            found.update(
+                {n: weight * count / (count + base + slope * lengths[n]) for n, count in holders.items()}
+            )
+            return
         for number in found.keys() & holders.keys() if only_raise else holders:
             count = holders[number]
             worth = weight * count / (count + base + slope * lengths[number])

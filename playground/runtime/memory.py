@@ -21,7 +21,6 @@ as well as the best one are left out.
 from __future__ import annotations
 
 import asyncio
-import heapq
 import logging
 import re
 import time
@@ -29,7 +28,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import islice
-from math import exp2, isfinite, sqrt
+from math import exp2, inf, isfinite, sqrt
 from operator import mul
 from typing import Protocol, TypeAlias
 from weakref import WeakKeyDictionary
@@ -48,8 +47,12 @@ HALF_LIFE = 30 * 86_400.0
 
 _STALE = 0.8
 """What the oldest memory counts, where a fresh one counts 1."""
+_FADING = 1 - _STALE
 
 _WORST_SHARE_OF_BEST = 0.2
+_JUST_BELOW = 1 - 1e-9
+"""Keeps what rounding would tell apart."""
+
 _MOST_RECORDS = 100
 _BATCH = 100
 """How many texts an embedding function is given at once."""
@@ -248,10 +251,13 @@ class _Shelf:
         self.loaded = False
         self._records: dict[str, MemoryRecord] = {}
         self._strategy = recall_by()
+        self._heaviest = 1.0
+        """An importance that no record is above."""
 
     def put(self, record: MemoryRecord) -> None:
         self._strategy.add(record)
         self._records[record.record_id] = record
+        self._heaviest = max(self._heaviest, record.importance)
 
     def drop(self, record_id: str) -> None:
         self._strategy.remove(record_id)
@@ -264,26 +270,40 @@ class _Shelf:
         return sorted(self._records.values(), key=lambda record: record.created)
 
     async def best(self, query: str, k: int, tags: frozenset[str], now: float) -> list[MemoryRecord]:
-        relevance = await self._strategy.relevance(query)
-        enough = _WORST_SHARE_OF_BEST * max(relevance.values(), default=0.0)
+        fits = await self._strategy.relevance(query)
         records = self._records
-        ranks = {
-            record_id: fit * record.importance * _freshness(record.created - now)
-            for record_id, fit in relevance.items()
-            if fit >= enough and (record := records.get(record_id)) is not None
-        }
+        enough = _WORST_SHARE_OF_BEST * max(fits.values(), default=0.0)
         if tags:
-            ranks = {key: rank for key, rank in ranks.items() if tags.issubset(records[key].tags)}
-        if len(ranks) > k > 0:
-            least = heapq.nlargest(k, ranks.values())[-1]
-            ranks = {key: rank for key, rank in ranks.items() if rank >= least}
-        first = sorted(ranks, key=lambda key: (ranks[key], records[key].created, key), reverse=True)
+            fits = {
+                key: fit for key, fit in fits.items() if key in records and tags.issubset(records[key].tags)
+            }
+        if not fits or k < 1:
+            return []
+
+        def ranks(low: float, high: float) -> dict[str, float]:
+            return {
+                key: fit * record.importance * (_STALE + _FADING * exp2(age / HALF_LIFE))
+                for key, fit in fits.items()
+                if low <= fit < high and (record := records.get(key)) is not None
+                for age in (min(0.0, record.created - now),)
+            }
+
+        # No rank is above its fit times the heaviest: those that fit best tell who else can be among the k.
+        good = max(enough, _last_of_best(fits, k))
+        ranked = ranks(good, inf)
+        least = _last_of_best(ranked, k)
+        others = ranks(max(enough, least / self._heaviest * _JUST_BELOW), good)
+        if others:
+            ranked |= others
+            least = _last_of_best(ranked, k)
+        ranked = {key: rank for key, rank in ranked.items() if rank >= least}
+        first = sorted(ranked, key=lambda key: (ranked[key], records[key].created, key), reverse=True)
         return [records[key] for key in first[:k]]
 
 
-def _freshness(since: float) -> float:
-    """What a memory of that age counts; `since` is in seconds, below zero for the past."""
-    return _STALE + (1 - _STALE) * exp2(since / HALF_LIFE) if since < 0 else 1.0
+def _last_of_best(values: Mapping[str, float], k: int) -> float:
+    """The smallest of the `k` largest values; 0 where there are fewer."""
+    return sorted(values.values())[-k] if len(values) >= k else 0.0
 
 
 class InMemoryMemory:

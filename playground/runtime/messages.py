@@ -44,6 +44,7 @@ def blocks(messages: Sequence[Message]) -> list[Block]:
     """
     found: list[Block | _Exchange] = []
     loose = _LooseCalls()
+    messages = list(messages)
     position, end = 0, len(messages)
     while position < end:
         message = messages[position]
@@ -52,7 +53,7 @@ def blocks(messages: Sequence[Message]) -> list[Block]:
         if role == "tool":
             loose.answer(message)
         elif role == "assistant" and (calls := _calls_of(message)):
-            block = list(messages[position - 1 : position + len(calls)])
+            block = messages[position - 1 : position + len(calls)]
             if _answered(calls, block):
                 found.append(block)
                 position += len(calls)
@@ -154,13 +155,28 @@ def _arguments(call: object) -> object:
     return call.get("arguments", function.get("arguments") if isinstance(function, dict) else None)
 
 
+_ENCODE = json.JSONEncoder(ensure_ascii=False, default=str).encode
+
+
 def _as_text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return value if isinstance(value, str) else _ENCODE(value)
 
 
 def _call_text(call: object) -> str:
     arguments = _arguments(call)
     return f"{_identity(call)[1]}({'' if arguments is None else _as_text(arguments)})"
+
+
+def gist_of_calls(message: Message) -> str:
+    """The calls of a message as text that is made quickly: to be counted and compared, not to be read."""
+    return " ".join(
+        [
+            f"{call['name']}{call['arguments']}"
+            if isinstance(call, dict) and "arguments" in call and "name" in call
+            else f"{_identity(call)[1]}{_arguments(call)}"
+            for call in _calls_of(message)
+        ]
+    )
 
 
 def text_of(message: Message) -> str:
@@ -203,7 +219,7 @@ def tokens_by(count: Callable[[str], int]) -> Measure:
         else:
             size = 0 if content is None else count(_as_text(content))
         if "tool_calls" in message:
-            size += count(repr(message["tool_calls"]))
+            size += count(gist_of_calls(message))
         return _PER_MESSAGE + size
 
     return Measure("tokens", of)
@@ -223,8 +239,8 @@ def estimated_tokens(text: str) -> int:
     """
     if text.isascii():
         return (len(text) + 3) // 4
-    wide = (len(text.encode("utf-8", "surrogatepass")) - len(text)) / 2
-    return round(wide + max(0.0, len(text) - wide) / 4)
+    length, octets = len(text), len(text.encode("utf-8", "surrogatepass"))
+    return round(max(3 * octets - length, 4 * (octets - length)) / 8)
 
 
 MESSAGES = Measure("messages")

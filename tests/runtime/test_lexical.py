@@ -100,3 +100,14 @@ def test_any_text_can_be_stored_and_asked_for_and_finds_itself(stored, asked):
     index = index_of(it=stored)
     assert all(score > 0 for score in index.scores(asked).values())
     assert bool(index.scores(stored)) == bool(terms(stored))
+
+
+def test_of_many_common_words_only_the_rarer_ones_count():
+    """Each word that half of the texts hold costs a look at half of them and tells next to nothing."""
+    common = [f"w{number}" for number in range(6)]
+    index = WordIndex()
+    for number in range(3_000):
+        index.add(str(number), " ".join(common))
+    index.add("it", f"mango {' '.join(common)}")
+    assert found(index, "mango " + " ".join(common)) == ["it"]
+    assert index.scores(" ".join(common)) == index.scores(" ".join(common[:3]))

@@ -5,6 +5,8 @@ import json
 import logging
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from playground.backends import open_store
 from playground.runtime.memory import (
@@ -134,6 +136,23 @@ async def test_age_never_hides_the_only_fact_that_fits():
     await memory.remember("allergic to mango")
     clock.now += 10_000 * DAY
     assert await contents(memory, "mango") == ["allergic to mango"]
+
+
+weights = st.sampled_from([0, 0.5, 1.0, 3.0])
+ages = st.sampled_from([-DAY, 0, DAY, 90 * DAY, 2_000 * DAY])
+shapes = st.sampled_from(["tea", "tea tea", "tea and milk", "milk", "tea with a long tail of other words"])
+
+
+@given(st.lists(st.tuples(shapes, weights, ages), max_size=12), st.integers(1, 5))
+async def test_the_first_k_are_those_that_a_look_at_all_would_put_first(facts, k):
+    clock = Clock()
+    memory = InMemoryMemory(clock=clock)
+    for number, (text, importance, age) in enumerate(facts):
+        clock.now = 1_000_000_000 - age
+        await memory.remember(f"{text} n{number}", importance=importance)
+    clock.now = 1_000_000_000
+    everyone = await contents(memory, "tea with milk", k=100)
+    assert await contents(memory, "tea with milk", k=k) == everyone[:k]
 
 
 async def test_what_fits_much_worse_than_the_best_is_left_out():
