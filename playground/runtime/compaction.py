@@ -185,6 +185,11 @@ class Summaries:
         self._reading = reading
         self._proven: list[tuple[History, Cut]] = []
 
+    @property
+    def are_filed(self) -> bool:
+        """Whether they are filed elsewhere than in this object."""
+        return not isinstance(self._documents, _Recent)
+
     def kept_in(self, documents: Documents) -> Summaries:
         """The same, filed in `documents`."""
         other = copy(self)

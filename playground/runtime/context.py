@@ -35,6 +35,7 @@ __all__ = [
     "Assembly",
     "CompressionLevel",
     "ContextStrategy",
+    "KeepingStrategy",
     "ReportingStrategy",
     "SummarizingContext",
     "TieredCompactionContext",
@@ -57,6 +58,15 @@ class ReportingStrategy(Protocol):
 
     async def compact(self, messages: Sequence[Message]) -> Assembly:
         """What `assemble` gives, with level and saving."""
+        ...
+
+
+@runtime_checkable
+class KeepingStrategy(Protocol):
+    """A strategy that makes summaries, which may outlive the process; those of this file do."""
+
+    def kept_in(self, documents: Documents) -> ContextStrategy:
+        """The same strategy, filing in `documents` unless it has documents of its own."""
         ...
 
 
@@ -98,7 +108,27 @@ class WindowContext:
         return canvas.assembly(cut, level)
 
 
-class SummarizingContext:
+class _Summarising:
+    """A strategy with summaries."""
+
+    _summaries: Summaries
+    _kept: tuple[Documents, Self] | None = None
+
+    def kept_in(self, documents: Documents) -> Self:
+        """The same strategy, filing in `documents` unless it has documents of its own.
+
+        For the same documents it is the same object, which knows what it has filed.
+        """
+        if self._summaries.are_filed:
+            return self
+        if self._kept is None or self._kept[0] is not documents:
+            other = copy(self)
+            other._summaries = self._summaries.kept_in(documents)
+            self._kept = documents, other
+        return self._kept[1]
+
+
+class SummarizingContext(_Summarising):
     """Shows a summary of the older messages, the task, and the end of the conversation.
 
     Args:
@@ -145,14 +175,8 @@ class SummarizingContext:
             return canvas.assembly(canvas.leaving_out(cut, start, level), level, str(failure))
         return canvas.assembly(cut, level)
 
-    def kept_in(self, documents: Documents) -> Self:
-        """The same strategy, with its summaries kept in `documents`."""
-        other = copy(self)
-        other._summaries = self._summaries.kept_in(documents)
-        return other
 
-
-class TieredCompactionContext:
+class TieredCompactionContext(_Summarising):
     """Does as little as will do to make a conversation fit, in five levels.
 
     While it fits, it is sent as it is.  Then tool results are shortened.  If that is not enough, up to one
@@ -204,12 +228,6 @@ class TieredCompactionContext:
         assembly = await self._compact(self._reader.read(messages))
         self.last_level = assembly.level
         return assembly
-
-    def kept_in(self, documents: Documents) -> Self:
-        """The same strategy, with its summaries kept in `documents`."""
-        other = copy(self)
-        other._summaries = self._summaries.kept_in(documents)
-        return other
 
     async def _compact(self, full: Canvas) -> Assembly:
         capacity, cut, problem = self._capacity, full.history.uncut, ""

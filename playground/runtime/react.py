@@ -29,13 +29,17 @@ from playground.kernel.ports import Message
 from playground.kernel.run import Run
 from playground.kernel.types import ToolResult
 from playground.kernel.values import JsonObject, JsonValue
-from playground.runtime.context import ContextStrategy, assembly_of
+from playground.runtime.compaction import Documents
+from playground.runtime.context import ContextStrategy, KeepingStrategy, assembly_of
 from playground.runtime.llm import with_ids
 from playground.runtime.messages import paired
 from playground.runtime.parts import State
 
 MAX_TURNS = 50
 """Model calls that a run may make unless the caller says otherwise."""
+
+DOCUMENTS = "documents"
+"""The point of the bus where whoever runs an agent says where its summaries are kept."""
 
 _WAVES_PER_TURN = 10
 """think, tools, and tools again after each of up to eight answers that its calls waited for."""
@@ -196,10 +200,18 @@ class _Think:
         messages = _messages(ctx.shared)
         if self.context is None:
             return messages
-        assembly = await assembly_of(self.context, messages)
+        assembly = await assembly_of(await self._strategy(self.context, ctx), messages)
         if assembly.level or assembly.problem:
             await ctx.note("context", **assembly.facts())
         return assembly.messages
+
+    async def _strategy(self, context: ContextStrategy, ctx: NodeContext) -> ContextStrategy:
+        """The strategy, with its summaries where whoever runs this keeps documents, if anyone does."""
+        bus = ctx.host.bus
+        if isinstance(context, KeepingStrategy) and bus.has_provider(DOCUMENTS):
+            for documents in await bus.collect(DOCUMENTS):
+                return context.kept_in(cast("Documents", documents))
+        return context
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ from playground.kernel.eventlog import FORMAT
 from playground.kernel.run import BREAKPOINT, new_run_id
 from playground.kernel.scheduler import child_spec, copied_event
 from playground.kernel.values import dict_in, frozen_object, thaw
+from playground.runtime.react import DOCUMENTS
 from playground.runtime.scenario import Runnable, Scenario, ScenarioEnv, Staged
 from playground.sessions.catalog import Catalog
 from playground.sessions.errors import Busy, Conflict, Invalid, NotFound, SessionError
@@ -115,6 +116,7 @@ class Sessions:
         self.store = store
         self.catalog = catalog
         self.bus = Bus()
+        self.bus.provider(DOCUMENTS, lambda: store.documents)
         self._pace = pace
         self._max_running = max_running
         self._clock = clock
