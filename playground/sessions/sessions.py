@@ -257,7 +257,11 @@ class Sessions:
         await self.store.runs.put(RunRecord(run_id, key, RunState.RUNNING, task, now, now, 0, continues))
 
     async def _next_turn(self, spec: ChildSpec, key: str, before: str, task: str) -> dict[str, object]:
-        """The state in which a turn begins: what was said before, and who holds the conversation."""
+        """The state in which a turn begins: what was said before, and who holds the conversation.
+
+        Whoever heard the last word of the turn before may be here while that run comes to rest.
+        """
+        await self._rest(before)
         run = await self._run(before)
         if run.meta.get("scenario") != key:
             raise Conflict(f"run {before} is of another scenario: continue it there")

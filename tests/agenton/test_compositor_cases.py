@@ -31,9 +31,10 @@ async def suspended(stage: Stage) -> CompositorSessionSnapshot:
     ("names", "difference"),
     [("ab", "the compositor has no 'c'"), ("acb", "the order differs"), ("abcd", "it lacks 'd'")],
 )
-async def test_d22_a_snapshot_that_does_not_fit_is_refused_with_the_difference_named(
+async def test_a_snapshot_that_does_not_fit_is_refused_with_the_difference_named(
     names: str, difference: str
 ) -> None:
+    """Case D22."""
     stage = Stage("abc")
     stored = await suspended(stage)
     with pytest.raises(ValueError, match=difference):
@@ -49,7 +50,8 @@ class OtherLayer(PlainLayer[NoLayerDeps, EmptyLayerConfig, OtherState]):
     """Stands where a Probe stood."""
 
 
-async def test_d22_a_layer_of_another_type_is_refused_with_the_difference_named() -> None:
+async def test_a_layer_of_another_type_is_refused_with_the_difference_named() -> None:
+    """Case D22."""
     stage = Stage("abc")
     stored = await suspended(stage)
     changed = Compositor([stage.node("a"), LayerNode("b", OtherLayer), stage.node("c")])
@@ -68,7 +70,8 @@ def from_store(record: Mapping[str, object], trace: list[str]) -> Compositor:
     return Compositor.from_config(record["graph"], providers=[provider])  # type: ignore[arg-type]
 
 
-async def test_d22_a_session_is_deleted_from_what_is_stored_beside_its_snapshot() -> None:
+async def test_a_session_is_deleted_from_what_is_stored_beside_its_snapshot() -> None:
+    """Case D22."""
     trace: list[str] = []
     graph = CompositorConfig(layers=[LayerNodeConfig(name=name, type="test.probe") for name in "ab"])
     async with from_store({"graph": graph}, trace).enter() as run:
@@ -84,7 +87,8 @@ async def test_d22_a_session_is_deleted_from_what_is_stored_beside_its_snapshot(
     assert set(states(deleting).values()) == {LifecycleState.CLOSED}
 
 
-async def test_d22_what_is_left_of_a_half_closed_session_can_still_be_deleted() -> None:
+async def test_what_is_left_of_a_half_closed_session_can_still_be_deleted() -> None:
+    """Case D22."""
     stage = Stage("ab", failing={"b": frozenset({"suspend"})})
     run = stage.compositor.enter()
     with pytest.raises(Exception, match="b: suspend"):
@@ -105,7 +109,8 @@ async def test_d22_what_is_left_of_a_half_closed_session_can_still_be_deleted() 
     ]
 
 
-async def test_d49_taking_a_snapshot_changes_nothing_and_runs_no_hook() -> None:
+async def test_taking_a_snapshot_changes_nothing_and_runs_no_hook() -> None:
+    """Case D49."""
     stage = Stage("ab")
     run = stage.compositor.enter()
     assert run.snapshot_session() == run.snapshot_session()
@@ -129,7 +134,8 @@ class DeepLayer(PlainLayer[NoLayerDeps, EmptyLayerConfig, DeepState]):
     """Remembers nested things."""
 
 
-async def test_d49_a_snapshot_is_not_changed_by_what_happens_later() -> None:
+async def test_a_snapshot_is_not_changed_by_what_happens_later() -> None:
+    """Case D49."""
     compositor = Compositor([LayerNode("deep", DeepLayer)])
     async with compositor.enter() as run:
         run.get_layer("deep", DeepLayer).runtime_state.notes["a"] = [1]

@@ -138,7 +138,8 @@ async def test_another_agent_object_over_the_same_stores_goes_on_after_a_pause()
     assert result.output == "done"
 
 
-async def test_of_two_gated_calls_in_one_turn_the_approved_runs_and_the_rejected_does_not_case_d31() -> None:
+async def test_of_two_gated_calls_in_one_turn_the_approved_runs_and_the_rejected_does_not() -> None:
+    """Case D31."""
     ran: list[str] = []
 
     def pay(to: str) -> str:
@@ -157,7 +158,9 @@ async def test_of_two_gated_calls_in_one_turn_the_approved_runs_and_the_rejected
     assert "not him" in told[1]
 
 
-async def test_two_tools_that_ask_at_once_each_get_their_own_answer_case_d08() -> None:
+async def test_two_tools_that_ask_at_once_each_get_their_own_answer() -> None:
+    """Case D08."""
+
     async def name_a(ctx: NodeContext) -> object:
         return await ctx.interrupt("input", "a?")
 
@@ -171,7 +174,8 @@ async def test_two_tools_that_ask_at_once_each_get_their_own_answer_case_d08() -
     assert [m["content"] for m in result.messages if m["role"] == "tool"] == ["A", "B"]
 
 
-async def test_the_reason_of_a_rejection_survives_a_restart_case_d43(tmp_path: Path) -> None:
+async def test_the_reason_of_a_rejection_survives_a_restart(tmp_path: Path) -> None:
+    """Case D43."""
     url = f"sqlite:{tmp_path / 'runs.db'}"
     async with open_store(url) as store:
         waiting = await asks_refund(eventlog=store.log, store=store.checkpoints).run("refund o1")

@@ -210,7 +210,8 @@ async def test_what_is_left_out_without_a_summary_is_said():
 
 @pytest.mark.parametrize("capacity", range(1, 45))
 @pytest.mark.parametrize("missing", [0, 1, 2])
-async def test_no_cut_parts_calls_from_results_at_any_level_case_d11(capacity, missing):
+async def test_no_cut_parts_calls_from_results_at_any_level(capacity, missing):
+    """Case D11."""
     history = [SYSTEM, *loop(12, calls=2)]
     for messages in (history, history[: len(history) - missing], [SYSTEM, *chat(3), *loop(9, calls=2)]):
         assembly = await TieredCompactionContext(Summarizer(), capacity=capacity).compact(messages)
@@ -315,7 +316,8 @@ async def test_frozen_messages_of_a_run_are_accepted():
 # One summary
 
 
-async def test_five_compressions_of_one_session_leave_one_bounded_summary_case_d36():
+async def test_five_compressions_of_one_session_leave_one_bounded_summary():
+    """Case D36."""
     context = TieredCompactionContext(Summarizer("s" * 9_000), capacity=30, summary_chars=500)
     session = [SYSTEM, *chat(1)]
     for _ in range(5):
@@ -353,7 +355,8 @@ async def test_a_growing_conversation_costs_one_summary_for_each_half_a_window()
     assert len(model.asked) <= 401 / 20
 
 
-async def test_in_the_middle_of_a_tool_loop_the_task_stays_the_last_request_case_d47():
+async def test_in_the_middle_of_a_tool_loop_the_task_stays_the_last_request():
+    """Case D47."""
     for capacity in levels().values():
         model = Summarizer("The user wants T.")
         sent = await TieredCompactionContext(model, capacity=capacity).assemble(loop(12, calls=2))
@@ -588,7 +591,8 @@ def test_a_window_that_can_hold_nothing_is_refused():
 # The door for recipes
 
 
-async def test_without_a_strategy_all_is_sent_with_loose_ends_mended_case_d03():
+async def test_without_a_strategy_all_is_sent_with_loose_ends_mended():
+    """Case D03."""
     messages = [*loop(2)[:-1], {"role": "user", "content": "hi"}]
     assembly = await assembly_of(None, messages)
     check_request(assembly.messages)

@@ -124,7 +124,8 @@ async def test_many_calls_on_a_server_that_died_open_it_once() -> None:
         assert len(set(await asyncio.gather(*(echo(client, "pid") for _ in range(5))))) == 1
 
 
-async def test_clients_close_in_any_order_and_from_any_task_d20() -> None:
+async def test_clients_close_in_any_order_and_from_any_task() -> None:
+    """Case D20."""
     async with hostile() as kept:
         other = await asyncio.create_task(hostile().__aenter__())
         pids = [int(await echo(client, "pid")) for client in (other, kept)]
@@ -146,7 +147,8 @@ async def test_a_program_that_ends_without_closing_leaves_no_process() -> None:
 # Starting
 
 
-async def test_a_command_that_does_not_exist_is_an_error_at_once_d35() -> None:
+async def test_a_command_that_does_not_exist_is_an_error_at_once() -> None:
+    """Case D35."""
     with pytest.raises(MCPServerError, match=r"could not be opened: .*no-such-command"):
         await StdioMCPClient("no-such-command").__aenter__()
 
@@ -156,7 +158,8 @@ async def test_a_directory_that_does_not_exist_is_an_error_that_names_it() -> No
         await hostile(cwd="/no-such-place").__aenter__()
 
 
-async def test_a_server_that_exits_is_an_error_with_its_code_and_last_words_d35() -> None:
+async def test_a_server_that_exits_is_an_error_with_its_code_and_last_words() -> None:
+    """Case D35."""
     began = time.monotonic()
     with pytest.raises(MCPServerError, match=r"exit code 3; the last of its stderr: no licence found"):
         await hostile("exits").__aenter__()
@@ -184,7 +187,8 @@ async def test_a_server_that_ignores_questions_of_newer_protocols_is_understood(
         assert await echo(client, "hi") == "hi"
 
 
-async def test_noise_on_stdout_is_skipped_with_a_warning_d35(caplog) -> None:
+async def test_noise_on_stdout_is_skipped_with_a_warning(caplog) -> None:
+    """Case D35."""
     with caplog.at_level(logging.WARNING):
         async with hostile("noise", name="noisy") as client:
             assert await echo(client, "hi") == "hi"
@@ -219,7 +223,8 @@ async def test_calls_outside_of_the_open_client_say_what_to_do() -> None:
 # Lines
 
 
-async def test_a_flood_on_stderr_stops_nothing_and_its_end_is_kept_d04() -> None:
+async def test_a_flood_on_stderr_stops_nothing_and_its_end_is_kept() -> None:
+    """Case D04."""
     async with hostile("stderr") as client:
         began = time.monotonic()
         assert await echo(client, "hi") == "hi"
@@ -230,13 +235,15 @@ async def test_a_flood_on_stderr_stops_nothing_and_its_end_is_kept_d04() -> None
 
 
 @pytest.mark.parametrize("habit", ["", "crlf"])
-async def test_only_a_line_feed_ends_a_line_d46(habit: str) -> None:
+async def test_only_a_line_feed_ends_a_line(habit: str) -> None:
+    """Case D46."""
     word = "one\u2028two\u0085three\r\nfour\x0bfive"
     async with hostile(habit) as client:
         assert await echo(client, word) == word
 
 
-async def test_every_message_of_ours_is_one_line_d46() -> None:
+async def test_every_message_of_ours_is_one_line() -> None:
+    """Case D46."""
     async with hostile("record") as client:
         await echo(client, "a\nb\r\nc\u2028d")
         lines = client.stderr.splitlines()

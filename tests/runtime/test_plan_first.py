@@ -77,9 +77,10 @@ def broken(task: str, ctx: NodeContext) -> list[str]:
         (lambda task, ctx: ["x"] * 51, "51 steps: make it at most 50"),
     ],
 )
-async def test_a_planner_without_a_usable_plan_is_asked_again_a_bounded_number_of_times_case_d33(
+async def test_a_planner_without_a_usable_plan_is_asked_again_a_bounded_number_of_times(
     make_steps: Callable[..., object], said: str
 ) -> None:
+    """Case D33."""
     asked = 0
 
     def counted(task: str, ctx: NodeContext) -> object:

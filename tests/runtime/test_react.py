@@ -257,7 +257,8 @@ async def test_what_a_context_strategy_did_is_a_fact_of_the_run() -> None:
     assert (last["before"], last["after"], last["hidden"]) == (7, 3, 4)  # type: ignore[index,call-overload]
 
 
-async def test_a_history_that_ends_in_a_call_without_result_is_mended_before_it_goes_on_case_d03() -> None:
+async def test_a_history_that_ends_in_a_call_without_result_is_mended_before_it_goes_on() -> None:
+    """Case D03."""
     lost: list[Message] = [
         {"role": "user", "content": "look"},
         {"role": "assistant", "content": "", "tool_calls": [{"id": "c1", "name": "search", "arguments": {}}]},

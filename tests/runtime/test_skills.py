@@ -76,7 +76,8 @@ def test_a_skill_is_read_from_its_folder(tmp_path):
         ("007", "007"),
     ],
 )
-def test_a_description_that_can_be_read_only_one_way_is_read_so_cases_d21_d48(tmp_path, written, read):
+def test_a_description_that_can_be_read_only_one_way_is_read_so_cases(tmp_path, written, read):
+    """Case D21 and D48."""
     registry = load(tmp_path, skill(description=written))
     assert registry.problems == []
     assert registry.resolve("demo").description == read
@@ -144,13 +145,15 @@ def test_an_error_names_the_rule_and_the_way_out(tmp_path):
         ),
     ],
 )
-def test_a_malformed_header_is_reported_case_d37(tmp_path, text, problem):
+def test_a_malformed_header_is_reported(tmp_path, text, problem):
+    """Case D37."""
     registry = load(tmp_path, text)
     assert registry.names() == []
     assert problems(registry, tmp_path) == [problem]
 
 
-def test_rules_in_the_body_belong_to_the_body_case_d37(tmp_path):
+def test_rules_in_the_body_belong_to_the_body(tmp_path):
+    """Case D37."""
     body = "one\n\n---\n\ntwo\n---\n----\nthree"
     assert load(tmp_path, skill(body=body)).resolve("demo").instructions == body
 

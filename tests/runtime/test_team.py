@@ -49,7 +49,8 @@ async def test_a_transfer_is_a_goto_with_the_summary_and_does_not_return() -> No
     assert result.run.state_of("desk").attempts == 1
 
 
-async def test_after_a_transfer_the_next_turn_goes_to_the_agent_that_took_over_case_d44() -> None:
+async def test_after_a_transfer_the_next_turn_goes_to_the_agent_that_took_over() -> None:
+    """Case D44."""
     script = [to("expert"), "when?", "see you tomorrow"]
     first = await pair(*script).run("repair my bike")
     second = await pair(*script).run("tomorrow", after=first)
@@ -57,7 +58,9 @@ async def test_after_a_transfer_the_next_turn_goes_to_the_agent_that_took_over_c
     assert second.run.status_of("desk") == "skipped"
 
 
-async def test_after_a_call_the_next_turn_goes_back_to_the_caller_case_d44() -> None:
+async def test_after_a_call_the_next_turn_goes_back_to_the_caller() -> None:
+    """Case D44."""
+
     def make() -> Team:
         helper = Agent("helper", model=ScriptedLlm(["it is a bike"]))
         llm = ScriptedLlm([ToolCall("helper", {"task": "?"}), "a bike", "yes?"])
@@ -76,7 +79,9 @@ async def test_who_holds_the_conversation_is_told_by_the_spec_from_the_state_alo
     assert goes_on("tomorrow", state)["active"] == "expert"
 
 
-async def test_each_call_of_a_turn_has_one_result_and_the_first_transfer_counts_case_d10() -> None:
+async def test_each_call_of_a_turn_has_one_result_and_the_first_transfer_counts() -> None:
+    """Case D10."""
+
     def add(a: int, b: int) -> int:
         return a + b
 

@@ -136,7 +136,8 @@ def written(text: str) -> ToolCall:
 
 
 @pytest.mark.parametrize("text", ['{"a":', "null", "[1]", '"x"', '{"a":1}{"a":2}'])
-async def test_arguments_that_cannot_be_read_never_call_the_function_d32(text: str) -> None:
+async def test_arguments_that_cannot_be_read_never_call_the_function(text: str) -> None:
+    """Case D32."""
     registry = ToolRegistry().function(lambda a=0: never(), name="tool")
     result = await registry.dispatch(written(text + " " * 5_000))
     assert not result.ok
@@ -145,7 +146,8 @@ async def test_arguments_that_cannot_be_read_never_call_the_function_d32(text: s
     assert len(result.error) < 500
 
 
-async def test_no_arguments_are_a_normal_call_of_a_tool_without_parameters_d32() -> None:
+async def test_no_arguments_are_a_normal_call_of_a_tool_without_parameters() -> None:
+    """Case D32."""
     registry = ToolRegistry().function(lambda: "done", name="tool")
     assert (await registry.dispatch(written(""))).output == "done"
 
@@ -429,7 +431,8 @@ async def test_a_checker_of_another_tool_is_no_consent() -> None:
 
 
 @pytest.mark.parametrize("answer", [True, {"approved": True}, {"approved": True, "comment": "fine"}])
-async def test_an_approved_call_runs_once_as_proposed_d31(answer) -> None:
+async def test_an_approved_call_runs_once_as_proposed(answer) -> None:
+    """Case D31."""
     registry, done = refund_tool()
     assert (await answered(registry, refund(amount=5), answer)).output == "refunded 5"
     assert done == [("o1", 5)]
@@ -438,7 +441,8 @@ async def test_an_approved_call_runs_once_as_proposed_d31(answer) -> None:
 @pytest.mark.parametrize(
     "answer", [False, None, "yes", 1, {}, {"approved": False}, {"approved": "true"}, {"approved": 1}, []]
 )
-async def test_anything_but_a_clear_yes_does_not_run_the_tool_d31(answer) -> None:
+async def test_anything_but_a_clear_yes_does_not_run_the_tool(answer) -> None:
+    """Case D31."""
     registry, done = refund_tool()
     result = await answered(registry, refund(), answer)
     assert not result.ok
@@ -446,7 +450,8 @@ async def test_anything_but_a_clear_yes_does_not_run_the_tool_d31(answer) -> Non
     assert done == []
 
 
-async def test_the_reason_of_a_rejection_reaches_the_model_d43() -> None:
+async def test_the_reason_of_a_rejection_reaches_the_model() -> None:
+    """Case D43."""
     registry, _ = refund_tool()
     result = await answered(registry, refund(), {"approved": False, "comment": "too costly"})
     assert result.error == "operation not approved: too costly"
@@ -480,7 +485,8 @@ async def test_a_parameter_called_comment_is_not_filled_from_the_approvers_comme
     assert result.output == "hello"
 
 
-async def test_each_of_two_gated_calls_of_one_turn_gets_its_own_answer_d31() -> None:
+async def test_each_of_two_gated_calls_of_one_turn_gets_its_own_answer() -> None:
+    """Case D31."""
     done = []
     registry = ToolRegistry()
     for name in ("pay", "ship"):

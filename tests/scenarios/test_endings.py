@@ -39,9 +39,10 @@ async def test_aiops_has_two_calls_inside_the_agent_on_call_and_one_transfer_tha
     assert run.shared["active"] == "repairer"
 
 
-async def test_aiops_stays_with_the_agent_that_took_over_in_the_next_turn_and_another_process_case_d44(
+async def test_aiops_stays_with_the_agent_that_took_over_in_the_next_turn_and_another_process(
     tmp_path: Path,
 ) -> None:
+    """Case D44."""
     url = f"sqlite:{tmp_path / 'runs.db'}"
     first, _ = await play_in_sessions("aiops", url)
     second, events = await play_in_sessions("aiops", url, continues=str(first["run_id"]))
