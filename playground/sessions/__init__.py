@@ -3,6 +3,7 @@
 No HTTP here: the web and the command line are two faces of the same sessions.
 """
 
+from playground.sessions.branches import Branch, ChannelDifference, Difference, difference, family
 from playground.sessions.catalog import Catalog, Entry
 from playground.sessions.errors import Busy, Conflict, Invalid, NotFound, SessionError
 from playground.sessions.feed import Feed, Told, ends, ends_run
@@ -12,9 +13,12 @@ from playground.sessions.sessions import Answer, Options, Sessions, is_stage_not
 
 __all__ = [
     "Answer",
+    "Branch",
     "Busy",
     "Catalog",
+    "ChannelDifference",
     "Conflict",
+    "Difference",
     "Entry",
     "Feed",
     "Invalid",
@@ -26,8 +30,10 @@ __all__ = [
     "SessionError",
     "Sessions",
     "Told",
+    "difference",
     "ends",
     "ends_run",
+    "family",
     "is_stage_note",
     "portrait",
     "remembered",
