@@ -17,6 +17,8 @@ from pathlib import Path
 from playground.kernel.eventlog import Event
 from playground.kernel.types import NodeStatus, RunState
 from playground.kernel.values import JsonObject, JsonValue, frozen_object
+from playground.sessions import ChannelDifference
+from playground.web.branchviews import BranchRow, BranchTree, Comparison, PairView, Stretch
 from playground.web.forms import Problem as FieldProblem
 from playground.web.forms import form_for
 from playground.web.graphview import EdgeShape, NodeShape, Topology, graph
@@ -687,6 +689,10 @@ def pages(lang: Language) -> dict[str, str]:
         "run-parked": page("run", lang, run=run_sample(lang)),
         "run-completed": page("run", lang, run=done),
         "run-failed": page("run", lang, run=run_sample(lang, failed(lang), error=wrong)),
+        "compare": page(
+            "compare", lang, tree=tree_sample(lang), comparison=comparison_sample(lang), title=TITLE[lang]
+        ),
+        "branches": page("compare", lang, tree=tree_sample(lang, ""), comparison=None, title=TITLE[lang]),
         "runs": page("runs", lang, list=listed),
         "runs-empty": page("runs", lang, list=replace(listed, runs=(), waiting=0)),
         "waiting": page("waiting", lang, steps=(replace(step, scenario=TITLE[lang]), input_sample(lang))),
@@ -696,6 +702,51 @@ def pages(lang: Language) -> dict[str, str]:
         "problem": page("error", lang, problem=problem),
         "gallery": render_gallery(lang, t),
     }
+
+
+def tree_sample(lang: Language, other: str = "B") -> BranchTree:
+    """A run that was approved, a fork of it that was rejected, and a fork of that with another state."""
+    letters = ("A", other, "")
+    return BranchTree(
+        "inc7",
+        (
+            BranchRow(
+                *("inc7", 0, 0, 53, Mood.COMPLETED, {}),
+                decided=(("approve_fix", "approved"),),
+                output=OUTPUT[lang],
+                here=True,
+                letter=letters[0] if other else "",
+            ),
+            BranchRow(
+                *("inc8", 1, 43, 51, Mood.COMPLETED, {}),
+                decided=(("approve_fix", "rejected"),),
+                output=None,
+                letter=letters[1],
+            ),
+            BranchRow("inc9", 2, 43, 45, Mood.WAITING, {"pool_size": 100}),
+        ),
+    )
+
+
+def comparison_sample(lang: Language) -> Comparison:
+    """The incident with its fix approved beside the one where it was rejected."""
+    yes, no = [decided(lang, approved) for approved in (True, False)]
+    left, right = [Timeline().add(log.events) for log in (yes, no)]
+    asked = next(row.id for row in left if row.kind == "run_suspended")
+    pairs = tuple(map(PairView, left[asked:], right[asked:]))
+    return Comparison(
+        left=run_sample(lang, yes),
+        right=replace(run_sample(lang, no), run_id="inc8", forked_from=ForkPoint("inc7", asked)),
+        shared=asked,
+        same=False,
+        first=pairs[0],
+        stretches=(Stretch(False, pairs[:1]), Stretch(True, pairs[1:2]), Stretch(False, pairs[2:])),
+        channels=(
+            ChannelDifference("findings", [], CAUSE[lang], CAUSE[lang]),
+            ChannelDifference("pool_size", 50, 200, 50),
+        ),
+        more=3,
+    )
 
 
 def _first(log: Log, count: int) -> Log:

@@ -16,8 +16,9 @@ from starlette.types import Receive, Scope, Send
 
 from playground.kernel import Interrupt, JsonValue, RunState, root_of
 from playground.kernel.values import thaw
-from playground.sessions import Answer, Conflict, Invalid, NotFound, Options, Sessions
+from playground.sessions import Answer, Conflict, Invalid, NotFound, Options, Sessions, family
 from playground.web import bodies, forms, gallery, paths, render, runviews, templating, views
+from playground.web.branchviews import BranchTree, Comparison, branch_tree, comparison
 from playground.web.desk import desk_of, sessions_of
 from playground.web.i18n import Language, Translator
 from playground.web.language import language_of, switch
@@ -247,6 +248,40 @@ async def forks(request: Request) -> Response:
         raise Invalid("updates must be a JSON object of channels and values", {"updates": "not an object"})
     sessions = sessions_of(request)
     return _see(paths.run(await sessions.fork(root_of(request.path_params["run_id"]), at, updates=updates)))
+
+
+# Branches
+
+
+async def branches(request: Request) -> Response:
+    """`GET /runs/{run_id}/branches`: the runs that share a past with this one."""
+    sessions, lang, run_id = sessions_of(request), language_of(request), _root(request)
+    tree = branch_tree(await family(sessions, run_id), run_id, sessions, lang)
+    if _is_htmx(request):
+        return html(render.branches(tree, lang))
+    return switch(request) or await _compare_page(request, tree)
+
+
+@_page
+async def compare(request: Request) -> Response:
+    """`GET /runs/{run_id}/compare/{other}`: two runs side by side, from where they part."""
+    sessions, lang, run_id = sessions_of(request), language_of(request), _root(request)
+    other = root_of(request.path_params["other"])
+    left, right = [await desk_of(request).watches.story(found) for found in (run_id, other)]
+    tree = branch_tree(await family(sessions, run_id), run_id, sessions, lang, other)
+    return await _compare_page(request, tree, comparison(left, right, sessions, lang))
+
+
+async def _compare_page(request: Request, tree: BranchTree, found: Comparison | None = None) -> Response:
+    sessions, lang = sessions_of(request), language_of(request)
+    record = await sessions.store.runs.get(tree.run_id)
+    title = views.title_of(sessions, record.scenario if record else "", lang)
+    return html(templating.page("compare", lang, tree=tree, comparison=found, title=title))
+
+
+def _root(request: Request) -> str:
+    """The root of the run that an address names."""
+    return root_of(request.path_params["run_id"])
 
 
 # Decisions

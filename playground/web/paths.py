@@ -74,6 +74,16 @@ def forks(run_id: str) -> str:
     return f"{run(run_id)}/forks"
 
 
+def branches(run_id: str) -> str:
+    """The runs that share a past with the run; for htmx the part of its page that shows them."""
+    return f"{run(run_id)}/branches"
+
+
+def compare(run_id: str, other: str) -> str:
+    """The run and another one side by side."""
+    return f"{run(run_id)}/compare/{quote(other, safe='~')}"
+
+
 def breakpoints(run_id: str) -> str:
     """Posting here sets the run's breakpoints."""
     return f"{run(run_id)}/breakpoints"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 
+from playground.web.branchviews import BranchTree
 from playground.web.i18n import Language
 from playground.web.story import Region
 from playground.web.templating import environment, one_line, partial, region
@@ -91,6 +92,11 @@ def moment(run: RunView, lang: Language) -> str:
             *(("lesson",) if live else ()),
         )
     )
+
+
+def branches(tree: BranchTree, lang: Language) -> str:
+    """The runs that share a past with the one on the page."""
+    return partial("#branches", region("branches", lang, tree=tree))
 
 
 def earlier(run: RunView, lang: Language) -> str:

@@ -31,6 +31,7 @@ STYLES = (
     "graph",
     "grid",
     "timeline",
+    "history",
     "inspector",
     "scrubber",
     "pages",
