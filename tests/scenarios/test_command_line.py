@@ -1,4 +1,4 @@
-"""Every scenario from a terminal: consent leads twice to one end, refusal to another, nothing is done twice."""
+"""Each scenario in a terminal: consent leads twice to one end, refusal to another; nothing is done twice."""
 
 from __future__ import annotations
 
