@@ -8,7 +8,7 @@ import json
 import sys
 from typing import ClassVar
 
-from bench.web.child import obey, pin
+from bench.web.child import obey, on_loop, pin
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
 
@@ -47,9 +47,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["uvloop"]:
-        import uvloop
-
-        uvloop.run(main())
-    else:
-        asyncio.run(main())
+    on_loop(sys.argv[1], main())

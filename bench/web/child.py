@@ -12,7 +12,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from bench.common import rss_kib
@@ -25,6 +25,16 @@ def pin(core: int) -> None:
     """Keep this process to one core where there are two, so that server and viewers do not compete."""
     if hasattr(os, "sched_setaffinity") and (os.cpu_count() or 1) > 1:
         os.sched_setaffinity(0, {core})
+
+
+def on_loop(name: str, main: Coroutine[Any, Any, None]) -> None:
+    """Run a server on `uvloop` or on `asyncio`'s own loop."""
+    if name == "uvloop":
+        import uvloop
+
+        uvloop.run(main)
+    else:
+        asyncio.run(main)
 
 
 async def pace(publish: Publish, count: int, rate: float, burst: int) -> list[int]:

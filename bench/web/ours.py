@@ -1,4 +1,4 @@
-"""Our server, whole: a run that ticks, watched as data or as the run page's fragments."""
+"""Our server, whole: a run that ticks, watched as data or as parts of the run page."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import json
 import sys
 from pathlib import Path
 
-import uvicorn
-
-from bench.web.child import obey, pin
+from bench.web.child import obey, on_loop, pin
 from bench.web.ticks import tick
 from playground.web.app import create_app
+from playground.web.server import Server, listen
 
 PATHS = {"data": "/api/runs/{run_id}/events?after={{after}}", "page": "/runs/{run_id}/live?after={{after}}"}
 
@@ -29,14 +28,15 @@ async def start_run(port: int) -> str:
     return json.loads(answer)["run_id"]
 
 
-async def main(kind: str) -> None:
+async def main(kind: str, loop: str) -> None:
     pin(0)
     app = create_app(store="memory:", scenarios=[Path(__file__).parent / "scenarios"])
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", lifespan="on"))
-    serving = asyncio.create_task(server.serve())
+    server = Server(app, http="httptools" if loop == "uvloop" else "h11")
+    listening = listen("127.0.0.1", 0)
+    serving = asyncio.create_task(server.serve(sockets=[listening]))
     while not server.started:
         await asyncio.sleep(0.01)
-    port = server.servers[0].sockets[0].getsockname()[1]
+    port = listening.getsockname()[1]
     path = PATHS[kind].format(run_id=await start_run(port))
     await obey({"port": port, "path": path}, tick)
     server.should_exit = True
@@ -44,4 +44,4 @@ async def main(kind: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1]))
+    on_loop(sys.argv[2], main(*sys.argv[1:]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from collections.abc import Sequence
 
 _ID = re.compile(rb"\nid: (\d+)\r?\n")
 _LONGEST = 32
@@ -17,13 +18,15 @@ class Audience:
     Attributes:
         last_id: the latest event that any of them has seen.
         receipts: of the viewers that are sampled, event id and monotonic nanosecond of its arrival.
+        delays: how many nanoseconds after it was published each of these came.
     """
 
     def __init__(self) -> None:
         self.last_id = 0
         self.receipts: list[tuple[int, int]] = []
+        self.delays: list[int] = []
         self._viewers: list[asyncio.BaseTransport] = []
-        self._goal = 0
+        self._first = self._goal = 0
         self._missing = 0
         self._there = asyncio.Event()
 
@@ -34,20 +37,24 @@ class Audience:
         transport, _ = await loop.create_connection(lambda: _Viewer(self, at, sampled), "127.0.0.1", port)
         self._viewers.append(transport)
 
-    def expect(self, goal: int) -> None:
-        """From now on wait for event `goal`, and sample anew."""
+    def expect(self, count: int) -> None:
+        """From now on wait for so many more events, and sample anew."""
         self.receipts.clear()
-        self._goal = goal
+        self._first = self.last_id + 1
+        self._goal = self.last_id + count
         self._missing = len(self._viewers)
         self._there.clear()
 
-    async def complete(self, patience: float) -> None:
-        """Wait until everyone has seen the goal.
+    async def complete(self, stamps: Sequence[int], patience: float) -> None:
+        """Wait until everyone has seen what was published, at these nanoseconds.
 
         Raises:
             TimeoutError: after `patience` seconds.
         """
-        await asyncio.wait_for(self._there.wait(), patience)
+        if self._viewers:
+            await asyncio.wait_for(self._there.wait(), patience)
+        self.last_id = self._goal
+        self.delays = [at - stamps[number - self._first] for number, at in self.receipts]
 
     def saw(self, before: int, now: int) -> None:
         """A viewer that had seen event `before` has seen event `now`."""
