@@ -6,7 +6,7 @@ No HTTP here: the web and the command line are two faces of the same sessions.
 from playground.sessions.branches import Branch, ChannelDifference, Difference, difference, family
 from playground.sessions.catalog import Catalog, Entry
 from playground.sessions.errors import Busy, Conflict, Invalid, NotFound, SessionError
-from playground.sessions.feed import Feed, Told, ends, ends_run
+from playground.sessions.feed import Cursor, Feed, Told, ends, ends_run
 from playground.sessions.layered import Layered, LayeredStage
 from playground.sessions.portrait import Portrait, portrait, stored_plan
 from playground.sessions.sessions import Answer, Options, Sessions, is_stage_note, remembered
@@ -18,6 +18,7 @@ __all__ = [
     "Catalog",
     "ChannelDifference",
     "Conflict",
+    "Cursor",
     "Difference",
     "Entry",
     "Feed",

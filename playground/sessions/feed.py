@@ -16,12 +16,14 @@ import asyncio
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 
 from playground.kernel import Event, root_of
 
 RING = 1024
 """How many of the latest items a feed keeps for its viewers."""
+
+REST = 0.003
+"""Seconds that viewers are left alone after they were served; what comes meanwhile reaches them as one."""
 
 
 @dataclass(slots=True, eq=False)
@@ -57,6 +59,9 @@ def ends(batch: Sequence[Told]) -> bool:
 class Feed:
     """The latest items of one tree of runs.
 
+    Who waits is woken at once after a quiet moment, and else `REST` seconds after
+    all have had their turn: ten items that leave together cost little more than one.
+
     `first` and `next` are the numbers of the oldest item kept and of the one to come;
     `viewers` counts who follows it, so that it can be dropped after the last one.
     """
@@ -64,6 +69,8 @@ class Feed:
     def __init__(self, size: int = RING) -> None:
         self._items: deque[Told] = deque(maxlen=size)
         self._waiting: list[asyncio.Future[None]] = []
+        self._waking: asyncio.Handle | None = None
+        self._served = 0.0
         self.next = 0
         self.viewers = 0
         self.closed = False
@@ -74,10 +81,13 @@ class Feed:
         return self.next - len(self._items)
 
     def push(self, told: Told) -> None:
-        """Add an item and wake who waits for one."""
+        """Add an item, and see that who waits for one is woken."""
         self._items.append(told)
         self.next += 1
-        self._wake()
+        if self._waiting and self._waking is None:
+            loop = asyncio.get_running_loop()
+            rest = self._served + REST - loop.time()
+            self._waking = loop.call_later(rest, self._wake) if rest > 0 else loop.call_soon(self._wake)
 
     def close(self) -> None:
         """Nothing more will come; wakes everyone."""
@@ -86,22 +96,73 @@ class Feed:
 
     def since(self, number: int) -> Sequence[Told]:
         """The items from `number` on; those that the ring has lost are left out."""
-        skip = max(0, number - self.first)
-        if skip >= len(self._items):
-            return ()
-        if skip == len(self._items) - 1:
-            return (self._items[-1],)
-        return list(islice(self._items, skip, None))
+        items, count = self._items, min(self.next - number, len(self._items))
+        return [items[-back] for back in range(count, 0, -1)]
 
-    async def wait(self, number: int) -> None:
-        """Return when there is an item `number`, or when the feed is closed."""
+    async def wait(self, number: int) -> bool:
+        """Wait for item `number`; False: the feed is closed, and it will not come."""
         while self.next <= number and not self.closed:
             told = asyncio.get_running_loop().create_future()
             self._waiting.append(told)
             await told
+        return self.next > number
 
     def _wake(self) -> None:
+        self._waking = None
         waiting, self._waiting = self._waiting, []
         for told in waiting:
             if not told.done():
                 told.set_result(None)
+        if waiting:  # whoever was woken runs before what is called next
+            loop = asyncio.get_running_loop()
+            loop.call_soon(self._rest, loop)
+
+    def _rest(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._served = loop.time()
+
+
+class Cursor:
+    """A viewer's place in a run: the last event that it has, and the next item of the feed.
+
+    Attributes:
+        position: of that event; 0 for none.
+        number: of that item.
+        behind: whether the viewer must read from the log before it can go on with the feed.
+    """
+
+    def __init__(self, feed: Feed, position: int) -> None:
+        self._feed = feed
+        self.position = position
+        self.number = feed.next
+        self.behind = True
+
+    def read(self, events: Sequence[Event]) -> Sequence[Told]:
+        """Take up the events that the log has after `position`; none of them: the feed goes on from here."""
+        if events:
+            self.position = events[-1].pos
+        else:
+            self.behind = False
+        return [Told(event, stored=True) for event in events]
+
+    def hear(self) -> Sequence[Told]:
+        """What the feed has told since, up to where an event is missing: the viewer is behind then."""
+        if self.number < self._feed.first:
+            self._fall_behind()
+            return [Told(live=("lagging", {"after": self.position}))]
+        told = self._feed.since(self.number)
+        self.number += len(told)
+        fresh: list[Told] = []
+        for item in told:
+            if item.event is not None:
+                if item.event.pos <= self.position:
+                    continue
+                if item.event.pos != self.position + 1:
+                    self._fall_behind()
+                    break
+                self.position = item.event.pos
+            fresh.append(item)
+        return fresh
+
+    def _fall_behind(self) -> None:
+        self.number = self._feed.next
+        self.behind = True

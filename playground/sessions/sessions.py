@@ -53,7 +53,7 @@ from playground.runtime.react import DOCUMENTS
 from playground.runtime.scenario import Runnable, Scenario, ScenarioEnv, Staged
 from playground.sessions.catalog import Catalog
 from playground.sessions.errors import Busy, Conflict, Invalid, NotFound, SessionError
-from playground.sessions.feed import Feed, Told, ends, ends_run
+from playground.sessions.feed import Cursor, Feed, Told, ends, ends_run
 from playground.sessions.portrait import Portrait, portrait
 
 _log = logging.getLogger(__name__)
@@ -567,48 +567,22 @@ class Sessions:
             return
         feed = self._feeds.setdefault(root, Feed())
         feed.viewers += 1
+        cursor = Cursor(feed, after)
         try:
-            async for batch in self._follow(root, feed, after):
-                yield batch
-                if ends(batch):
-                    return
+            while cursor.behind or await feed.wait(cursor.number):
+                if cursor.behind:
+                    await asyncio.sleep(0)  # a long log must not keep everyone else from being served
+                    batch = cursor.read(await self.store.log.stream(root, cursor.position, CATCH_UP))
+                else:
+                    batch = cursor.hear()
+                if batch:
+                    yield batch
+                    if ends(batch):
+                        return
         finally:
             feed.viewers -= 1
             if not feed.viewers and self._feeds.get(root) is feed:
                 del self._feeds[root]
-
-    async def _follow(self, root: str, feed: Feed, position: int) -> AsyncIterator[Sequence[Told]]:
-        number = feed.next
-        behind = True
-        while True:
-            if behind:
-                number = feed.next
-                while events := await self.store.log.stream(root, position, CATCH_UP):
-                    position = events[-1].pos
-                    yield [Told(event, stored=True) for event in events]
-                    await asyncio.sleep(0)
-                behind = False
-            await feed.wait(number)
-            if feed.closed and feed.next <= number:
-                return
-            if number < feed.first:
-                behind = True
-                yield [Told(live=("lagging", {"after": position}))]
-                continue
-            told = feed.since(number)
-            number += len(told)
-            fresh: list[Told] = []
-            for item in told:
-                if item.event is not None:
-                    if item.event.pos <= position:
-                        continue
-                    if item.event.pos != position + 1:
-                        behind = True
-                        break
-                    position = item.event.pos
-                fresh.append(item)
-            if fresh:
-                yield fresh
 
     def tell(self, run_id: str, name: str, data: Mapping[str, object]) -> None:
         """Tell whoever follows a run something that is not in its log."""

@@ -22,9 +22,13 @@ from playground.web.i18n import Language
 from playground.web.story import CARDS, Region, Story
 from playground.web.story import regions as regions_of
 from playground.web.stream import END, Place, joined, live_frame, message
+from playground.web.viewmodels import EventRow
 
 PAINT_PAUSE = 0.1
 """The least seconds between two paintings of a run's regions."""
+
+ROWS = 1000
+"""How many rendered rows the viewers of a run share, the latest ones."""
 
 PAINT_SHARE = 0.05
 """How much of the time the painting of one run may take."""
@@ -116,6 +120,7 @@ class Watch:
         self._timer: asyncio.TimerHandle | None = None
         self._rested = 0.0
         self._ending: dict[Language, bytes] = {}
+        self._rows: dict[tuple[Language, int], str] = {}
 
     def current(self) -> bool:
         """Whether the scenario's file is still the one that the story was begun with."""
@@ -194,6 +199,15 @@ class Watch:
         self._rested = max(self._rested, begun + (clock() - begun) / PAINT_SHARE)
         return message("", html) if html else b""
 
+    def row(self, row: EventRow, lang: Language) -> str:
+        """A row of the timeline, rendered once for all who are shown it at about the same time."""
+        made = self._rows.get((lang, row.id))
+        if made is None:
+            made = self._rows[lang, row.id] = render.row(row, lang)
+            if len(self._rows) > ROWS:
+                del self._rows[next(iter(self._rows))]
+        return made
+
     def ending(self, lang: Language) -> bytes:
         """All regions of a run that has ended, painted once for everyone."""
         made = self._ending.get(lang)
@@ -266,7 +280,7 @@ class PageTeller:
             return b""
         marks = ",".join(row.graph[1:-1] for row in found if row.graph)
         before = message("graph", f"[{marks}]") if marks else b""
-        html = render.rows("".join(render.row(row, self._lang) for row in found))
+        html = render.rows("".join(self._watch.row(row, self._lang) for row in found))
         for row in found:
             if row.kind in ("model_called", "model_returned"):
                 html += self._speech(row.kind, str(row.data.get("call_id")))

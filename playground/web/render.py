@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+
+from jinja2 import Template
 
 from playground.web.branchviews import BranchTree
 from playground.web.i18n import Language
@@ -16,8 +19,13 @@ REGIONS: tuple[Region, ...] = ("status", "cards", "end", "graph", "grid")
 
 def row(event: EventRow, lang: Language) -> str:
     """One row of the timeline, as one line."""
-    template = environment(lang).get_template("partials/event.html")
-    return one_line(template.render(event=event))
+    return one_line(_row_template(event.kind, lang).render(event=event))
+
+
+@lru_cache(maxsize=256)
+def _row_template(kind: str, lang: Language) -> Template:
+    """The partial of a kind of event; kinds that have none share one."""
+    return environment(lang).select_template([f"events/{kind}.html", "events/_fallback.html"])
 
 
 def rows(rendered: str) -> str:

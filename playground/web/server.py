@@ -44,6 +44,7 @@ class Server(uvicorn.Server):
             "access_log": False,
             "lifespan": "on",
             "server_header": False,
+            "proxy_headers": False,
             "timeout_graceful_shutdown": GRACE,
             **options,
         }

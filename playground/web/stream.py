@@ -20,7 +20,7 @@ import json
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import Protocol
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -63,13 +63,14 @@ class Teller(Protocol):
         ...
 
 
-@dataclass(slots=True, eq=False)
 class _Viewer:
-    """One open stream: the task that serves it, and since when it has been waiting for its client."""
+    """One open stream: the task that feeds it, and since when that has been waiting for its client."""
 
-    task: asyncio.Task[object]
-    waiting_since: float = 0.0
-    left: bool = False
+    __slots__ = ("task", "waiting_since")
+
+    def __init__(self) -> None:
+        self.task: asyncio.Task[None]
+        self.waiting_since = 0.0
 
 
 class Streams:
@@ -92,7 +93,6 @@ class Streams:
             now = clock()
             for viewer in self._viewers:
                 if viewer.waiting_since and now - viewer.waiting_since > SEND_TIMEOUT:
-                    viewer.left = True
                     viewer.task.cancel()
             if now >= next_beat:
                 next_beat = now + HEARTBEAT
@@ -113,21 +113,23 @@ class Streams:
             return
         if len(self._viewers) >= MOST_STREAMS:
             raise HTTPException(503, f"{MOST_STREAMS} streams are open: close a page and try again")
-        task = cast("asyncio.Task[object]", asyncio.current_task())
-        viewer = _Viewer(task)
+        await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+        # The pump has a task of its own: it is woken for every message, and must not wake the app around it.
+        viewer = _Viewer()
+        viewer.task = asyncio.create_task(self._pump(send, viewer, run_id, place, teller))
+        leaving = asyncio.create_task(_until_left(receive))
         self._viewers.add(viewer)
-        leaving = asyncio.create_task(_until_left(receive, viewer))
         try:
-            await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
-            await self._pump(send, viewer, run_id, place, teller)
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
-        except asyncio.CancelledError:
-            if not viewer.left:
-                raise
-            task.uncancel()
+            await asyncio.wait((viewer.task, leaving), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            leaving.cancel()
             self._viewers.discard(viewer)
+            leaving.cancel()
+            viewer.task.cancel()
+            ended, _ = await asyncio.gather(viewer.task, leaving, return_exceptions=True)
+        if isinstance(ended, Exception):
+            raise ended
+        if ended is None:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _pump(self, send: Send, viewer: _Viewer, run_id: str, place: Place, teller: Teller) -> None:
         clock = asyncio.get_running_loop().time
@@ -146,12 +148,10 @@ class Streams:
             await send(_body(teller.farewell()))
 
 
-async def _until_left(receive: Receive, viewer: _Viewer) -> None:
-    """Wait for the client to go, and stop serving it then."""
+async def _until_left(receive: Receive) -> None:
+    """Wait for the client to go."""
     while (await receive())["type"] != "http.disconnect":
         pass
-    viewer.left = True
-    viewer.task.cancel()
 
 
 def _body(chunk: bytes) -> dict[str, object]:
