@@ -9,6 +9,7 @@ from playground.sessions.errors import Busy, Conflict, Invalid, NotFound, Sessio
 from playground.sessions.feed import Cursor, Feed, Told, ends, ends_run
 from playground.sessions.layered import Layered, LayeredStage
 from playground.sessions.portrait import Portrait, portrait, stored_plan
+from playground.sessions.proof import Proof, prove
 from playground.sessions.sessions import Answer, Options, Sessions, is_stage_note, remembered
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "NotFound",
     "Options",
     "Portrait",
+    "Proof",
     "SessionError",
     "Sessions",
     "Told",
@@ -37,6 +39,7 @@ __all__ = [
     "family",
     "is_stage_note",
     "portrait",
+    "prove",
     "remembered",
     "stored_plan",
 ]

@@ -17,7 +17,7 @@ from pathlib import Path
 from playground.kernel.eventlog import Event
 from playground.kernel.types import NodeStatus, RunState
 from playground.kernel.values import JsonObject, JsonValue, frozen_object
-from playground.sessions import ChannelDifference
+from playground.sessions import ChannelDifference, Proof
 from playground.web.branchviews import BranchRow, BranchTree, Comparison, PairView, Stretch
 from playground.web.forms import Problem as FieldProblem
 from playground.web.forms import form_for
@@ -360,6 +360,7 @@ def run_sample(lang: Language, log: Log | None = None, **changes: object) -> Run
         tokens=tokens_sample(),
         lesson=lesson_sample(lang),
         ticks=ticks(rows),
+        proof=Proof(last.id),
     )
     return replace(view, **changes)  # type: ignore[arg-type]
 
@@ -377,7 +378,6 @@ def moment_sample(lang: Language, event: EventRow) -> Moment:
             StateRow("cause", "last", CAUSE[lang], None, (Write("decide", CAUSE[lang], 38),)),
         ),
         node=NodeView("approve_fix", NodeStatus.RUNNING, None, 1, _by("decide")),
-        folds=True,
     )
 
 

@@ -132,6 +132,7 @@ async def run(request: Request) -> Response:
         return RedirectResponse(paths.run(root), 303)
     sessions, lang = sessions_of(request), language_of(request)
     story = await desk_of(request).watches.story(root)
+    await story.prove(sessions)
     found = runviews.run_view(story, sessions, lang, _position(request, "at", story))
     return html(templating.page("run", lang, run=await _with_kin(sessions, found, lang)))
 
@@ -248,6 +249,14 @@ async def forks(request: Request) -> Response:
         raise Invalid("updates must be a JSON object of channels and values", {"updates": "not an object"})
     sessions = sessions_of(request)
     return _see(paths.run(await sessions.fork(root_of(request.path_params["run_id"]), at, updates=updates)))
+
+
+async def proof(request: Request) -> Response:
+    """`GET /runs/{run_id}/proof`: the checkpoint of the run, held against its log once more."""
+    sessions, lang = sessions_of(request), language_of(request)
+    story = await desk_of(request).watches.story(_root(request))
+    await story.prove(sessions)
+    return html(render.proof(runviews.glance(story, sessions, lang), lang))
 
 
 # Branches

@@ -74,6 +74,11 @@ def forks(run_id: str) -> str:
     return f"{run(run_id)}/forks"
 
 
+def proof(run_id: str) -> str:
+    """The run's checkpoint held against its log, as parts of its page."""
+    return f"{run(run_id)}/proof"
+
+
 def branches(run_id: str) -> str:
     """The runs that share a past with the run; for htmx the part of its page that shows them."""
     return f"{run(run_id)}/branches"

@@ -102,6 +102,13 @@ def moment(run: RunView, lang: Language) -> str:
     )
 
 
+def proof(run: RunView, lang: Language) -> str:
+    """The checkpoint held against the log: the badge, and what the state says of it."""
+    return partial("#proof", region("proof_badge", lang, run=run)) + partial(
+        "#inspect-proof", region("proof", lang, run=run), "innerHTML"
+    )
+
+
 def branches(tree: BranchTree, lang: Language) -> str:
     """The runs that share a past with the one on the page."""
     return partial("#branches", region("branches", lang, tree=tree))

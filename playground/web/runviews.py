@@ -84,6 +84,8 @@ def glance(story: Story, sessions: Sessions, lang: Language) -> RunView:
         continues=_text(story.meta.get("continues")),
         forked_from=_fork_point(story.meta),
         reason=readable_only(story, entry, t),
+        proof=story.proof,
+        unproved=story.proved < story.pos and not sessions.is_driven(story.root),
     )
 
 

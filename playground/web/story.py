@@ -17,7 +17,7 @@ from playground.kernel.scheduler import child_spec
 from playground.kernel.values import JsonObject, int_in, text_in
 from playground.runtime.react import build_react_plan
 from playground.runtime.tools import ToolRegistry
-from playground.sessions import Sessions, portrait, stored_plan
+from playground.sessions import Proof, Sessions, portrait, prove, stored_plan
 from playground.web import graphmarks
 from playground.web.graphview import Topology, reshapes
 from playground.web.timeline import Timeline
@@ -81,6 +81,7 @@ class Story:
         stale: parts of a page painted before that show no longer what is; whoever paints them clears it.
         changed: the questions asked or decided since then.
         layered: whether the run is made of layers.
+        proof: its checkpoint held against its log, as it was at position `proved`; None where there is none.
     """
 
     def __init__(self, root: str, plan: Plan | None, *, staged: bool = False) -> None:
@@ -101,6 +102,8 @@ class Story:
         self.stale: set[Region] = set()
         self.changed: dict[str, None] = {}
         self.layered = staged
+        self.proof: Proof | None = None
+        self.proved = 0
         self.failed: Event | None = None
         self.nodes = self.tokens = self.model_calls = self.tool_calls = 0
         self._starts: dict[tuple[str, str, int], int] = {}
@@ -162,6 +165,15 @@ class Story:
         for event, row in zip(self.events[:pos], self.rows, strict=False):
             drawn.add(event, row.marks)
         return drawn
+
+    async def prove(self, sessions: Sessions) -> None:
+        """Hold the root run's checkpoint against the log."""
+        proved = self.pos
+        self.proof = await prove(sessions.store.checkpoints, self.root, self._folded)
+        self.proved = proved
+
+    def _folded(self, pos: int) -> Run:
+        return portrait(self.plan, self.events, self.root, pos).run if self.foreign else self.stood(pos)
 
     def stood(self, pos: int) -> Run:
         """The root run as it stood after the event at `pos`, folded with the plan."""

@@ -17,6 +17,7 @@ from typing import Literal
 
 from playground.kernel.types import NodeStatus, RunState
 from playground.kernel.values import JsonObject, JsonValue
+from playground.sessions import Proof
 from playground.web import paths
 from playground.web.forms import Form
 from playground.web.graphview import Graph, Mark, marks_json, node_id
@@ -389,12 +390,7 @@ class StateRow:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The run as of one event: what the inspector shows.
-
-    Args:
-        folds: whether the fold of the log equals the checkpoint; None where there is none to compare.
-        differs: the keys in which they differ.
-    """
+    """The run as of one event: what the inspector shows."""
 
     at: int
     last: int
@@ -402,8 +398,6 @@ class Moment:
     event: EventRow | None
     rows: tuple[StateRow, ...] = ()
     node: NodeView | None = None
-    folds: bool | None = None
-    differs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -512,6 +506,8 @@ class RunView:
         chain: the runs of the conversation that this one belongs to, oldest first.
         branches: the runs forked from this one.
         layers: the layers at the moment; None for a scenario that is not made of them.
+        proof: the checkpoint held against the log; None where there is no checkpoint.
+        unproved: whether it rests, and has gone on since that was looked at.
     """
 
     run_id: str
@@ -546,6 +542,8 @@ class RunView:
     base: str = ""
     reason: str = ""
     layers: LayersView | None = None
+    proof: Proof | None = None
+    unproved: bool = False
 
     @property
     def url(self) -> str:
