@@ -112,6 +112,11 @@ class OpenAICompatibleLlm:
         self._clock = clock
         self._asks_for_usage = True
 
+    @property
+    def address(self) -> str:
+        """Where the service is, without any secret that the address may hold."""
+        return self._address.shown
+
     def __repr__(self) -> str:
         return f"OpenAICompatibleLlm(model={self.model!r}, base_url={self._address.shown!r})"
 

@@ -151,10 +151,10 @@ class ScenarioEnv:
         pace: float = 0.0,
         documents: Documents | None = None,
         files: Path | None = None,
+        real: LlmPort | None = None,
     ) -> ScenarioEnv:
-        """The environment with the model that `OPENAI_API_KEY` and its kin configure, if they do."""
-        real: LlmPort | None = None
-        if os.environ.get("OPENAI_API_KEY"):
+        """The environment with `real`, or else with the model that `OPENAI_API_KEY` and its kin configure."""
+        if real is None and os.environ.get("OPENAI_API_KEY"):
             from playground.runtime.openai_lite import OpenAICompatibleLlm
 
             real = OpenAICompatibleLlm()

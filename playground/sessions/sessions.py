@@ -31,6 +31,7 @@ from playground.kernel import (
     Interrupt,
     JsonObject,
     JsonValue,
+    LlmPort,
     LogConflict,
     LogError,
     NoSuchInterrupt,
@@ -115,6 +116,8 @@ class Sessions:
     ) -> None:
         self.store = store
         self.catalog = catalog
+        self.model: LlmPort | None = None
+        """Plays every scripted part of what is built from now on; None: the environment says which does."""
         self.bus = Bus()
         self.bus.provider(DOCUMENTS, lambda: store.documents)
         self._pace = pace
@@ -274,7 +277,11 @@ class Sessions:
     def _made(self, scenario: Scenario, lang: str) -> Runnable | Staged:
         entry = self.catalog.get(scenario.key)
         env = ScenarioEnv.from_environ(
-            lang, pace=self._pace, documents=self.store.documents, files=entry.path.parent / entry.path.stem
+            lang,
+            pace=self._pace,
+            documents=self.store.documents,
+            files=entry.path.parent / entry.path.stem,
+            real=self.model,
         )
         return scenario.build(lang, env)
 

@@ -45,6 +45,8 @@ ROUTES: list[BaseRoute] = [
     Route("/runs/{run_id}/branches", pages.branches),
     Route("/runs/{run_id}/compare/{other}", pages.compare),
     Route("/waiting", pages.waiting),
+    Route("/model", pages.model),
+    Route("/model", pages.set_model, methods=["POST"]),
     Route("/api/scenarios", api.scenarios),
     Route("/api/scenarios/{key}", api.scenario),
     Route("/api/runs", api.runs),

@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from playground.kernel import Interrupt, JsonValue, RunState, root_of
 from playground.kernel.values import thaw
+from playground.runtime.openai_lite import OpenAICompatibleLlm
 from playground.sessions import Answer, Conflict, Invalid, NotFound, Options, Sessions, family
 from playground.web import bodies, forms, gallery, paths, render, runviews, templating, views
 from playground.web.branchviews import BranchTree, Comparison, branch_tree, comparison
@@ -25,7 +26,7 @@ from playground.web.language import language_of, switch
 from playground.web.live import PageTeller
 from playground.web.story import Story
 from playground.web.stream import place_of
-from playground.web.viewmodels import RunView
+from playground.web.viewmodels import ModelChoice, RunView
 
 VIA = "web"
 """What the log names as the way by which a decision came in."""
@@ -402,6 +403,34 @@ def _at_fields(
         )
         for path, said in error.errors.items()
     }
+
+
+# The model
+
+
+@_page
+async def model(request: Request) -> Response:
+    """`GET /model`: which model plays the scripted parts."""
+    return _model_page(request, views.model_choice(sessions_of(request)))
+
+
+def _model_page(request: Request, choice: ModelChoice, status: int = 200) -> Response:
+    return html(templating.page("model", language_of(request), model=choice), status)
+
+
+async def set_model(request: Request) -> Response:
+    """`POST /model`: use another model, or none, until the server ends; its key is kept nowhere else."""
+    posted = await bodies.form(request)
+    sessions = sessions_of(request)
+    if "forget" in posted:
+        sessions.model = None
+        return _see(paths.MODEL)
+    name, address, key = (posted.get(field, "").strip() for field in ("name", "address", "key"))
+    try:
+        sessions.model = OpenAICompatibleLlm(model=name or None, base_url=address or None, api_key=key)
+    except (ValueError, ModuleNotFoundError) as error:
+        return _model_page(request, ModelChoice(name, address, problem=str(error)), 422)
+    return _see(paths.MODEL)
 
 
 # Help for whoever makes the pages

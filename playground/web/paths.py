@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode
 HOME = "/"
 RUNS = "/runs"
 WAITING = "/waiting"
+MODEL = "/model"
 
 
 def static(name: str) -> str:

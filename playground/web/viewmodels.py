@@ -135,6 +135,23 @@ class ScenarioCard:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """Which model plays the scripted parts; its key is never shown.
+
+    Args:
+        name: of the model; empty: the scripts play themselves.
+        address: of its service.
+        set_here: whether it was set on the page; else the environment says it.
+        problem: why it cannot be used.
+    """
+
+    name: str = ""
+    address: str = ""
+    set_here: bool = False
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ScenarioView:
     """A scenario's page.
 

@@ -15,6 +15,7 @@ from typing import cast
 
 from playground.backends import RunRecord
 from playground.kernel import JsonValue, Plan, RunState
+from playground.runtime.openai_lite import DEFAULT_BASE_URL, DEFAULT_MODEL, OpenAICompatibleLlm
 from playground.runtime.scenario import CONCEPTS, Scenario, Text
 from playground.sessions import Conflict, Entry, NotFound, Sessions
 from playground.web.forms import Form, Problem, form_for
@@ -24,6 +25,7 @@ from playground.web.story import child_topologies
 from playground.web.viewmodels import (
     ForkPoint,
     LessonStep,
+    ModelChoice,
     Picker,
     RunList,
     RunRow,
@@ -144,9 +146,20 @@ def scenario_view(
         graph=graph(topology, children=child_topologies(plan) if plan else {}),
         form=form or input_form(found, lang),
         source=source(entry, plan),
-        model=os.environ.get("OPENAI_MODEL", "") if os.environ.get("OPENAI_API_KEY") else "",
+        model=model_choice(sessions).name,
         runs=tuple(runs),
         error=error,
+    )
+
+
+def model_choice(sessions: Sessions) -> ModelChoice:
+    """The model that was set on the page, else that of the environment, else none."""
+    if isinstance(sessions.model, OpenAICompatibleLlm):
+        return ModelChoice(sessions.model.model, sessions.model.address, set_here=True)
+    if not os.environ.get("OPENAI_API_KEY"):
+        return ModelChoice()
+    return ModelChoice(
+        os.environ.get("OPENAI_MODEL") or DEFAULT_MODEL, os.environ.get("OPENAI_BASE_URL") or DEFAULT_BASE_URL
     )
 
 
