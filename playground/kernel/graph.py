@@ -113,6 +113,7 @@ class Plan:
     ) -> None:
         self.channels: dict[str, Channel] = channels if channels is not None else {}
         self.open_channels = open_channels
+        self._on_the_fly: set[str] = set()
         self.nodes: dict[str, Node] = {}
         self.edges: list[Edge] = []
         self._entry = tuple(entry)
@@ -216,11 +217,14 @@ class Plan:
         found = self.channels.get(key)
         if found is None and self.open_channels:
             found = self.channels[key] = last()
+            self._on_the_fly.add(key)
         return found
 
     def initial_shared(self) -> dict[str, JsonValue]:
-        """Each channel's initial value, shared with no other run."""
-        return {key: channel.initial() for key, channel in self.channels.items()}
+        """Each channel's initial value, shared with no other run; none where only a write declares it."""
+        return {
+            key: channel.initial() for key, channel in self.channels.items() if key not in self._on_the_fly
+        }
 
     def terminal_ids(self) -> list[str]:
         """The nodes whose output is the run's: the marked ones, else those without outgoing edges."""

@@ -197,3 +197,11 @@ async def test_the_state_is_the_fold_of_the_deltas() -> None:
     for event in events:
         apply_event(shared, event, plan.channels)
     assert shared == run.shared == {"xs": [2], "n": 2, "m": {"a": 1, "b": 1}, "k": "b"}
+
+
+def test_a_channel_that_a_write_declares_is_not_there_before_that_write() -> None:
+    """Whatever else was run or folded with the same plan."""
+    plan = Plan(open_channels=True).add(Node("a", FnBody(lambda _: {"new": 1})))
+    plan.channel("new")
+
+    assert plan.initial_shared() == {}
