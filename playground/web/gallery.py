@@ -50,6 +50,7 @@ from playground.web.viewmodels import (
     TokenStream,
     Write,
 )
+from playground.web.waterfall import ClockBook
 from playground.web.wavegrid import wave_grid
 
 NOON = 1_764_500_400.0
@@ -337,6 +338,9 @@ def run_sample(lang: Language, log: Log | None = None, **changes: object) -> Run
         RunState.RUNNING: Mood.RUNNING,
         RunState.COMPLETED: Mood.COMPLETED,
     }
+    clock = ClockBook()
+    for event in log.events:
+        clock.add(event)
     waves = max((row.wave for row in rows if not row.depth), default=0)
     view = RunView(
         run_id=log.run_id,
@@ -361,6 +365,7 @@ def run_sample(lang: Language, log: Log | None = None, **changes: object) -> Run
         lesson=lesson_sample(lang),
         ticks=ticks(rows),
         proof=Proof(last.id),
+        waterfall=clock.chart(),
     )
     return replace(view, **changes)  # type: ignore[arg-type]
 

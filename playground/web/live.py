@@ -193,7 +193,7 @@ class Watch:
         if "graph" in stale:
             run = replace(run, graph=runviews.picture(story, story.pos))
         if "grid" in stale:
-            run = replace(run, grid=story.book.grid())
+            run = replace(run, grid=story.book.grid(), waterfall=story.clock.chart())
         html = render.regions([name for name in render.REGIONS if name in stale], run, lang)
         html += "".join(self._card(interrupt_id, lang) for interrupt_id in cards)
         self._rested = max(self._rested, begun + (clock() - begun) / PAINT_SHARE)

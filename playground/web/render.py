@@ -55,7 +55,9 @@ def _graph(run: RunView, lang: Language) -> str:
 
 
 def _grid(run: RunView, lang: Language) -> str:
-    return partial("#grid", region("grid", lang, grid=run.grid))
+    return partial("#grid", region("grid", lang, grid=run.grid)) + partial(
+        "#waterfall", region("waterfall", lang, chart=run.waterfall)
+    )
 
 
 _PAINT: Mapping[Region, Callable[[RunView, Language], str]] = {

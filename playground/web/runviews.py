@@ -102,6 +102,7 @@ def run_view(story: Story, sessions: Sessions, lang: Language, at: int | None = 
         at_moment(story, sessions, lang, upto),
         graph=picture(story, upto),
         grid=story.book.grid(),
+        waterfall=story.clock.chart(),
         events=tuple(rows),
         earlier=rows[0].id - 1,
         tokens=tuple(story.calls.values()),

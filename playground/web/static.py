@@ -32,6 +32,7 @@ STYLES = (
     "grid",
     "timeline",
     "history",
+    "waterfall",
     "inspector",
     "scrubber",
     "pages",

@@ -22,6 +22,7 @@ from playground.web import graphmarks
 from playground.web.graphview import Topology, reshapes
 from playground.web.timeline import Timeline
 from playground.web.viewmodels import Decision, EventRow, TokenStream
+from playground.web.waterfall import ClockBook
 from playground.web.wavegrid import WaveBook
 
 STRETCH = 500
@@ -74,6 +75,7 @@ class Story:
         run: the root run, folded up to `pos`.
         plan: the plan it is folded with; `foreign` when that is drawn from the log.
         drawn: what the events add to the picture of the plan; `book`: who ran in which wave.
+        clock: who ran when.
         children: topologies of plans inside the plan, by the name they are called with.
         asks, decisions: the questions of the whole tree, and how they were decided, by interrupt id.
         calls: what models said, by call id, in the order of the calls.
@@ -94,6 +96,7 @@ class Story:
         self.run = Run(self.plan, root)
         self.drawn = graphmarks.Story()
         self.book = WaveBook()
+        self.clock = ClockBook()
         self.children = child_topologies(plan) if plan is not None else {}
         self.asks: dict[str, Ask] = {}
         self.decisions: dict[str, Decision] = {}
@@ -139,6 +142,7 @@ class Story:
                 self._marks.append(dict(self.drawn.marks))
             self.drawn.add(event, row.marks)
             self.book.add(event)
+            self.clock.add(event)
             self.rows.append(row)
             self._note(row)
             self.stale |= regions(row)
@@ -167,13 +171,11 @@ class Story:
         return drawn
 
     async def prove(self, sessions: Sessions) -> None:
-        """Hold the root run's checkpoint against the log."""
+        """Hold the root run's checkpoint against the log, folded with the plan it was made with."""
         proved = self.pos
-        self.proof = await prove(sessions.store.checkpoints, self.root, self._folded)
+        if not self.foreign:
+            self.proof = await prove(sessions.store.checkpoints, self.root, self.stood)
         self.proved = proved
-
-    def _folded(self, pos: int) -> Run:
-        return portrait(self.plan, self.events, self.root, pos).run if self.foreign else self.stood(pos)
 
     def stood(self, pos: int) -> Run:
         """The root run as it stood after the event at `pos`, folded with the plan."""

@@ -21,6 +21,7 @@ from playground.sessions import Proof
 from playground.web import paths
 from playground.web.forms import Form
 from playground.web.graphview import Graph, Mark, marks_json, node_id
+from playground.web.waterfall import Waterfall
 from playground.web.wavegrid import WaveGrid
 
 
@@ -561,6 +562,7 @@ class RunView:
     layers: LayersView | None = None
     proof: Proof | None = None
     unproved: bool = False
+    waterfall: Waterfall = field(default_factory=Waterfall)
 
     @property
     def url(self) -> str:
