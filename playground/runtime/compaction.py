@@ -25,7 +25,7 @@ from typing import Protocol
 
 from playground.kernel.ports import LlmPort, Message
 from playground.kernel.values import JsonObject, JsonValue
-from playground.runtime.messages import Block, gist_of_calls, shortened, text_of
+from playground.runtime.messages import Block, shortened, text_of
 
 
 class CompressionLevel(IntEnum):
@@ -207,7 +207,7 @@ class Summaries:
         fitting = [cut for digest, cut in filed.items() if digests.get(cut.start) == digest]
         if not fitting:
             return None
-        self._remember(history, max(fitting, key=lambda cut: cut.start))
+        self.remember(history, max(fitting, key=lambda cut: cut.start))
         return self._proven[0][1]
 
     async def extended(self, history: History, cut: Cut, start: int, level: CompressionLevel) -> Cut:
@@ -229,10 +229,10 @@ class Summaries:
         latest = [(digest, cut), *others.items()][:_PER_OPENING]
         entries: JsonValue = [_entry(key, each) for key, each in latest]
         await self._documents.put(_SPACE, _opening(history), {"format": _FORMAT, "summaries": entries})
-        self._remember(history, cut)
+        self.remember(history, cut)
 
-    def _remember(self, history: History, cut: Cut) -> None:
-        """Spare the next turns of this conversation the digest of all that is covered."""
+    def remember(self, history: History, cut: Cut) -> None:
+        """Know `cut` in the next turns of this conversation, without a digest of all that it covers."""
         begins_with = History(history.blocks[: cut.start], history.told)
         self._proven = [(begins_with, cut), *self._proven][:_PROVEN]
 
@@ -348,10 +348,7 @@ def _digests(history: History, positions: Iterable[int]) -> Mapping[int, str]:
 
 def _asked(blocks: Sequence[Block]) -> list[str]:
     """Who speaks in each block, and which tools are called: the rest of it follows from the pairing."""
-    return [
-        f"{len(block)} {block[0].get('role')} {gist_of_calls(block[0]) if len(block) > 1 else ''}"
-        for block in blocks
-    ]
+    return [f"{len(block)} {block[0].get('role')} {block[0].get('tool_calls', '')}" for block in blocks]
 
 
 def _said(blocks: Sequence[Block]) -> list[str]:

@@ -218,7 +218,8 @@ class TieredCompactionContext(_Summarising):
             self._summaries = Summaries(summarizer, documents, summary_chars, timeout)
         else:
             chars = max(80, min(summary_chars, capacity // 4))
-            self._summaries = Summaries(summarizer, documents, chars, timeout, reading=max(4_000, capacity))
+            reading = max(4_000, min(_MOST_READ, capacity))
+            self._summaries = Summaries(summarizer, documents, chars, timeout, reading=reading)
 
     async def assemble(self, messages: Sequence[Message]) -> list[Message]:
         return (await self.compact(messages)).messages
@@ -252,8 +253,8 @@ class TieredCompactionContext(_Summarising):
         if over >= _TOO_MUCH_TO_SUMMARISE:
             start = canvas.start_beside_note(capacity // 2, cut)
             emergency = canvas.leaving_out(cut, start, CompressionLevel.EMERGENCY)
-            if emergency != cut:
-                await self._summaries.keep(canvas.history, emergency)
+            if emergency != cut:  # no model was asked, so another process can as well make it again
+                self._summaries.remember(canvas.history, emergency)
             return emergency, ""
         problem = ""
         if over >= _WORTH_A_SUMMARY or cut.background is not None:
@@ -271,6 +272,9 @@ class TieredCompactionContext(_Summarising):
             return cut
         return await self._summaries.extended(canvas.history, cut, start, level)
 
+
+_MOST_READ = 60_000
+"""How many characters a summariser is given at once, however large the window: its summary is short."""
 
 _WORTH_A_SUMMARY, _WORTH_TOPICS, _TOO_MUCH_TO_SUMMARISE = 1.5, 2.5, 4.0
 """From how many windows full on a history gets a summary, one by topics, and none any more."""

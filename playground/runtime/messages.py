@@ -167,18 +167,6 @@ def _call_text(call: object) -> str:
     return f"{_identity(call)[1]}({'' if arguments is None else _as_text(arguments)})"
 
 
-def gist_of_calls(message: Message) -> str:
-    """The calls of a message as text that is made quickly: to be counted and compared, not to be read."""
-    return " ".join(
-        [
-            f"{call['name']}{call['arguments']}"
-            if isinstance(call, dict) and "arguments" in call and "name" in call
-            else f"{_identity(call)[1]}{_arguments(call)}"
-            for call in _calls_of(message)
-        ]
-    )
-
-
 def text_of(message: Message) -> str:
     """What a message says, as plain text: its content, then its tool calls as `name({"argument": 1})`."""
     content = message.get("content")
@@ -212,15 +200,11 @@ def tokens_by(count: Callable[[str], int]) -> Measure:
 
     def of(message: Message) -> int:
         content = message.get("content")
-        if isinstance(content, str):
-            size = count(content)
-        elif isinstance(content, list):
-            size = sum(_part_size(part, count) for part in content)
-        else:
-            size = 0 if content is None else count(_as_text(content))
-        if "tool_calls" in message:
-            size += count(gist_of_calls(message))
-        return _PER_MESSAGE + size
+        calls = repr(message["tool_calls"]) if "tool_calls" in message else ""
+        if isinstance(content, list):
+            return _PER_MESSAGE + sum(_part_size(part, count) for part in content) + count(calls)
+        text = content if isinstance(content, str) else "" if content is None else _as_text(content)
+        return _PER_MESSAGE + count(text + calls)
 
     return Measure("tokens", of)
 

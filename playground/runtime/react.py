@@ -49,6 +49,10 @@ class TurnLimit(RuntimeError):
     """The model has asked for tools in every turn that it had."""
 
 
+class EmptyReply(RuntimeError):
+    """The model has said nothing, which must not pass for an answer."""
+
+
 class Shelf(Protocol):
     """The part of a tool registry that is shown to a model."""
 
@@ -175,6 +179,11 @@ class _Think:
             on_delta=on_delta,
         )
         if not reply.tool_calls:
+            if not reply.text.strip():
+                raise EmptyReply(
+                    "the model answered nothing, neither a word nor a tool call: "
+                    "run it again, or choose another model"
+                )
             return Outcome.ok(reply.text, messages=[{"role": "assistant", "content": reply.text}])
         turn = ctx.run.metrics["llm_calls"]
         if turn >= self.max_turns:
