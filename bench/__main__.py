@@ -27,7 +27,7 @@ def parts() -> dict[str, Part]:
     """Every comparison by name, in the order in which they run."""
     from bench import agenton, runtime, strategies
     from bench.kernel import bus, cold, durable, memory, resume, waves
-    from bench.web import stream
+    from bench.web import click, stream
 
     async def imports(how: How) -> list[Table]:
         return cold.cold(how)
@@ -48,6 +48,7 @@ def parts() -> dict[str, Part]:
         "bus": bus.bus,
         "import": imports,
         "stream": stream.stream,
+        "click": click.click,
         "agenton": printing(agenton.main),
         "react": runtime.react,
         "strategies": printing(strategies.main),
