@@ -23,6 +23,7 @@ from starlette.applications import Starlette
 from playground.sessions import SessionError
 from playground.web.app import PACE, create_app
 from playground.web.security import LOCAL
+from playground.web.templating import warm
 
 GRACE = 3
 """Seconds that a shutdown waits for answers that are under way."""
@@ -99,6 +100,7 @@ def serve(
     address = address_of(host, listening.getsockname()[1], token)
     sys.stdout.write(f"Agent Playground is at {address}  (Ctrl-C stops it)\n")
     sys.stdout.flush()
+    threading.Thread(target=warm, daemon=True).start()
     if open_browser:
         threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
     with suppress(KeyboardInterrupt):

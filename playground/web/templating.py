@@ -86,6 +86,14 @@ HTMX = json.dumps(
 """What htmx is told: only our extensions, and that no error page is ever swapped into a region."""
 
 
+def warm() -> None:
+    """Compile all templates in every language, so that no visitor has to wait for it."""
+    for language in LANGUAGES:
+        env = environment(language)
+        for name in env.list_templates(extensions=["html"]):
+            env.get_template(name)
+
+
 def page(name: str, language: Language, /, **context: object) -> str:
     """A whole page, `templates/pages/<name>.html`."""
     return environment(language).get_template(f"pages/{name}.html").render(**context)
