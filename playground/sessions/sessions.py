@@ -433,6 +433,12 @@ class Sessions:
         return events
 
     async def _run(self, run_id: str) -> Run:
+        """A run as it stands: by its checkpoint and what came after, where its scenario's plan still fits."""
+        plan = self.plan_of(await self.events(run_id, 0, 1), run_id)
+        with suppress(RuntimeError):
+            run = await self._scheduler().load(plan, run_id) if plan is not None else None
+            if run is not None:
+                return run
         return (await self.portrait(run_id)).run
 
     def plan(self, key: str, lang: str = "en") -> Plan:
