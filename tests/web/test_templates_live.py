@@ -451,8 +451,8 @@ def test_axe_finds_nothing_and_nothing_is_too_wide(
     def serve(route: Route) -> None:
         path = urlsplit(route.request.url).path.strip("/")
         if path.startswith("static/"):
-            name = path.removeprefix("static/")
-            route.fulfill(body=content(name), content_type=TYPES[name.rpartition(".")[2]])
+            file = path.removeprefix("static/")
+            route.fulfill(body=content(file), content_type=TYPES[file.rpartition(".")[2]])
         elif path == name:
             route.fulfill(body=shown_in(lang)[name], content_type="text/html")
         else:
