@@ -36,7 +36,7 @@ ROUTES: list[BaseRoute] = [
     Route("/runs/{run_id}", pages.run),
     Route("/runs/{run_id}/live", pages.Live(), methods=["GET"]),
     Route("/runs/{run_id}/moment", pages.moment),
-    Route("/runs/{run_id}/events", pages.earlier),
+    Route("/runs/{run_id}/events", pages.more),
     Route("/runs/{run_id}/steps/{interrupt:path}", pages.step),
     Route("/runs/{run_id}/answers", pages.answers, methods=["POST"]),
     Route("/runs/{run_id}/commands", pages.commands, methods=["POST"]),

@@ -173,28 +173,34 @@ def _position(request: Request, name: str, story: Story) -> int | None:
 
 
 async def moment(request: Request) -> Response:
-    """`GET /runs/{run_id}/moment?at=&before=`: the inspector, and the graph where the page cannot fold it."""
+    """`GET /runs/{run_id}/moment?at=&before=&after=`: the inspector, and rows where the page has them not.
+
+    It has those from `before` to `after`.
+    """
     sessions, lang = sessions_of(request), language_of(request)
     story = await desk_of(request).watches.story(root_of(request.path_params["run_id"]))
     at = _position(request, "at", story) or story.pos
     first = bodies.whole_number(request.query_params.get("before") or 1, "before", least=0)
+    last = bodies.whole_number(request.query_params.get("after") or story.pos, "after", least=0)
     found = runviews.at_moment(story, sessions, lang, at)
     parts = render.moment(found, lang)
-    if at < first:
-        parts += render.regions(["graph"], replace(found, graph=runviews.picture(story, at)), lang)
+    if not first <= at <= last:
+        parts += render.stretch(runviews.around(found, story, at), lang)
     return html(parts)
 
 
-async def earlier(request: Request) -> Response:
-    """`GET /runs/{run_id}/events?before=`: older rows of the timeline."""
+async def more(request: Request) -> Response:
+    """`GET /runs/{run_id}/events?before=`, or `?after=`: older or newer rows of the timeline."""
     sessions, lang = sessions_of(request), language_of(request)
     story = await desk_of(request).watches.story(root_of(request.path_params["run_id"]))
-    before = bodies.whole_number(request.query_params.get("before") or 1, "before", least=1)
-    first = max(1, before - runviews.NEWEST)
-    rows = story.rows[first - 1 : before - 1]
     glance = runviews.glance(story, sessions, lang)
-    shown = replace(glance, events=tuple(rows), earlier=first - 1, base=runviews.base(story, first))
-    return html(render.earlier(shown, lang))
+    if request.query_params.get("after"):
+        after = bodies.whole_number(request.query_params["after"], "after", least=0)
+        newer = runviews.stretch(glance, story, after + 1, after + 1 + runviews.STRETCH)
+        return html(render.later(newer, lang))
+    before = bodies.whole_number(request.query_params.get("before") or 1, "before", least=1)
+    older = runviews.stretch(glance, story, max(1, before - runviews.STRETCH), before)
+    return html(render.earlier(older, lang))
 
 
 class Live:

@@ -46,12 +46,12 @@ def live(run_id: str, after: int) -> str:
 
 
 def moment(run_id: str) -> str:
-    """The run as of event `?at=`, as page fragments; `?before=` is the first row that is shown."""
+    """The run as of event `?at=`, as page fragments; rows are shown from `?before=` to `?after=`."""
     return f"{run(run_id)}/moment"
 
 
-def earlier(run_id: str) -> str:
-    """Older rows of the timeline; `?before=` says before which position."""
+def more(run_id: str) -> str:
+    """Older or newer rows of the timeline; `?before=` or `?after=` says than which position."""
     return f"{run(run_id)}/events"
 
 

@@ -118,8 +118,27 @@ def branches(tree: BranchTree, lang: Language) -> str:
 
 def earlier(run: RunView, lang: Language) -> str:
     """Older rows of the timeline, and the button that asks for those before them."""
-    shown = "".join(row(event, lang) for event in run.events)
-    return rows(shown) + partial("#earlier", region("earlier", lang, run=run))
+    return rows(_shown(run, lang)) + _edge("earlier", run, lang)
+
+
+def later(run: RunView, lang: Language) -> str:
+    """Newer rows of the timeline, and the button that asks for those after them."""
+    return rows(_shown(run, lang)) + _edge("later", run, lang)
+
+
+def stretch(run: RunView, lang: Language) -> str:
+    """Another stretch of the timeline, in place of the one that is there."""
+    rows_there = partial("#timeline", _shown(run, lang), "innerHTML")
+    return rows_there + _edge("earlier", run, lang) + _edge("later", run, lang)
+
+
+def _edge(name: str, run: RunView, lang: Language) -> str:
+    """The button at one end of the timeline; it stays the same element, as it may be the one that asked."""
+    return partial(f"#{name}", region(name, lang, run=run), "outerMorph")
+
+
+def _shown(run: RunView, lang: Language) -> str:
+    return "".join(row(event, lang) for event in run.events)
 
 
 def without_run(run_id: str) -> str:

@@ -42,11 +42,8 @@ from playground.web.wavegrid import WaveGrid
 
 _NO_GRAPH = graph(None)
 
-NEWEST = 200
+STRETCH = 100
 """How many rows of the timeline a page begins with, and how many more it asks for at a time."""
-
-REACH = 400
-"""How many more than those it begins with, so that the moment it is asked for is among them."""
 
 
 def glance(story: Story, sessions: Sessions, lang: Language) -> RunView:
@@ -95,19 +92,31 @@ def run_view(story: Story, sessions: Sessions, lang: Language, at: int | None = 
     What other runs have to do with it, `chain` and `branches`, is left to whoever can search for them.
     """
     upto = story.pos if at is None else at
-    newest = max(0, len(story.rows) - NEWEST)
-    first = max(0, min(newest, upto - NEWEST // 2))
-    rows = story.rows[first if newest - first <= REACH else newest :]
     return replace(
-        at_moment(story, sessions, lang, upto),
+        around(at_moment(story, sessions, lang, upto), story, upto),
         graph=picture(story, upto),
         grid=story.book.grid(),
         waterfall=story.clock.chart(),
-        events=tuple(rows),
-        earlier=rows[0].id - 1,
         tokens=tuple(story.calls.values()),
         ticks=ticks(story.rows),
-        base=base(story, rows[0].id),
+    )
+
+
+def around(run: RunView, story: Story, at: int) -> RunView:
+    """The run with the rows of its timeline around position `at`."""
+    first = max(1, min(at - STRETCH // 2, story.pos - STRETCH + 1))
+    return stretch(run, story, first, first + STRETCH)
+
+
+def stretch(run: RunView, story: Story, first: int, stop: int) -> RunView:
+    """The run with the rows of its timeline from position `first` to before position `stop`."""
+    rows = story.rows[first - 1 : stop - 1]
+    return replace(
+        run,
+        events=tuple(rows),
+        earlier=first - 1,
+        later=story.pos - (first - 1 + len(rows)),
+        base=base(story, first),
     )
 
 

@@ -8,17 +8,30 @@ start it was) is found here, in one pass that can go on as events arrive.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from playground.kernel.eventlog import Event
 from playground.kernel.values import JsonObject
 from playground.sessions import is_stage_note
 from playground.web.graphview import marks_of
 from playground.web.layerviews import changed_layers, states_after
-from playground.web.viewmodels import EventRow, Tick
+from playground.web.viewmodels import EventRow, Ticks
 
 MOST_TICKS = 600
 """The scrubber's track shows at most about this many events; beyond it, waves first."""
+
+TONES: Mapping[str, tuple[str, ...]] = {
+    "wave": (),
+    "run": ("run_started", "node_started", "resumed", "run_continued", "delegated"),
+    "done": ("run_completed", "node_completed", "tool_returned", "model_returned"),
+    "wait": ("run_suspended", "interrupted", "node_parked", "node_retry"),
+    "command": ("state_delta", "control", "forked"),
+    "fail": ("run_failed", "node_failed"),
+    "quiet": (),
+}
+"""What is drawn in which tone on the track; what no tone names is quiet."""
+
+_TONE_OF = {kind: tone for tone, kinds in TONES.items() for kind in kinds}
 
 
 class Timeline:
@@ -72,7 +85,12 @@ class Timeline:
         )
 
 
-def ticks(rows: Sequence[EventRow], most: int = MOST_TICKS) -> tuple[Tick, ...]:
+def ticks(rows: Sequence[EventRow], most: int = MOST_TICKS) -> tuple[Ticks, ...]:
     """The scrubber's track: every event of a short run, an even choice of a long one."""
-    stride = -(-len(rows) // most) or 1
-    return tuple(Tick(row.id, row.kind, row.opens > 0) for row in rows[::stride])
+    strokes: dict[str, list[str]] = {tone: [] for tone in TONES}
+    for row in rows[:: -(-len(rows) // most) or 1]:
+        if row.opens:
+            strokes["wave"].append(f"M{row.id} 0V1")
+        else:
+            strokes[_TONE_OF.get(row.kind, "quiet")].append(f"M{row.id} .28V.72")
+    return tuple(Ticks(tone, kinds, "".join(strokes[tone])) for tone, kinds in TONES.items())

@@ -361,12 +361,18 @@ class EventRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
-    """An event on the scrubber's track; `opens` when a wave of the root begins with it."""
+class Ticks:
+    """The events of one tone on the scrubber's track.
 
-    at: int
-    kind: str
-    opens: bool = False
+    Args:
+        tone: as in the timeline, or `wave` for those that a wave of the root begins with.
+        kinds: of the events that are drawn so.
+        path: one stroke for each event, at its position, as an SVG path.
+    """
+
+    tone: str
+    kinds: tuple[str, ...]
+    path: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -518,7 +524,7 @@ class RunView:
     Args:
         driven: whether a process is at it.
         reason: why it can only be read, when its scenario is gone or changed; empty otherwise.
-        events: the newest rows of the timeline; `earlier` counts those before them.
+        events: a stretch of the timeline's rows; `earlier` and `later` count those before and after it.
         ticks: the whole run on the scrubber's track, thinned out where it is long.
         base: the graph's marks just before the first of `events`, as JSON, for going back in time.
         chain: the runs of the conversation that this one belongs to, oldest first.
@@ -543,6 +549,7 @@ class RunView:
     moment: Moment
     events: tuple[EventRow, ...] = ()
     earlier: int = 0
+    later: int = 0
     interrupts: tuple[ParkedStep, ...] = ()
     output: JsonValue = None
     error: Failure | None = None
@@ -556,7 +563,7 @@ class RunView:
     source: Source | None = None
     tokens: tuple[TokenStream, ...] = ()
     lesson: tuple[LessonStep, ...] = ()
-    ticks: tuple[Tick, ...] = ()
+    ticks: tuple[Ticks, ...] = ()
     base: str = ""
     reason: str = ""
     layers: LayersView | None = None

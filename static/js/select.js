@@ -1,5 +1,5 @@
 // One selection: whatever names an event of the run shows whether it is the chosen one, or still to come.
-const all = () => document.querySelectorAll("#timeline > [data-at], #grid [data-at], #waterfall [data-at], .ticks [data-at]");
+const all = () => document.querySelectorAll("#timeline > [data-at], #grid [data-at], #waterfall [data-at]");
 
 function mark(at, live) {
   for (const element of all()) {

@@ -1,51 +1,39 @@
-// The timeline stays at its end while the reader is there. Rows far above are let go, for the server has them; what
-// they changed in the graph is kept, so that going back in time still starts from the right picture.
+// The timeline stays at its end while the reader is there.
 const scroller = document.querySelector("[data-follows-tail]");
-const list = document.getElementById("timeline");
+const later = document.querySelector("#later");
 const latest = document.querySelector("[data-latest]");
-const MOST = 500;
-let atEnd = true;
 
+const following = () => !("reading" in scroller.dataset);
+const read = (reads) => scroller.toggleAttribute("data-reading", reads);
 const near = () => scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 40;
 const jump = () => (scroller.scrollTop = scroller.scrollHeight);
 
 // Only a reader moves up; a pane that shrinks does not.
 let top = 0;
 scroller.addEventListener("scroll", () => {
-  if (near()) atEnd = true;
-  else if (scroller.scrollTop < top) atEnd = false;
+  if (near()) read(false);
+  else if (scroller.scrollTop < top) read(true);
   top = scroller.scrollTop;
-  if (atEnd) latest.hidden = true;
+  if (following()) latest.hidden = true;
 });
 
-function letGo(rows) {
-  const earlier = document.getElementById("earlier");
-  const marks = [earlier.dataset.base, ...rows.map((row) => row.dataset.graph)].flatMap((m) => JSON.parse(m || "[]"));
-  earlier.dataset.base = JSON.stringify([...new Map(marks.map((m) => [m.id, m])).values()]);
-  for (const row of rows) row.remove();
-  const more = earlier.querySelector("button");
-  more.hidden = false;
-  more.value = list.firstElementChild.dataset.at;
-}
-
 document.addEventListener("longer", () => {
-  if (atEnd && list.children.length > MOST * 1.2) letGo([...list.children].slice(0, list.children.length - MOST));
-  if (atEnd) jump();
+  if (following() && later.firstElementChild.hidden) jump();
   else latest.hidden = false;
 });
 document.addEventListener("moment", (event) => {
   if (!event.detail.live) return;
-  atEnd = true;
+  read(false);
   latest.hidden = true;
   jump();
 });
-new ResizeObserver(() => atEnd && jump()).observe(scroller);
+new ResizeObserver(() => following() && jump()).observe(scroller);
 
 latest.addEventListener("click", () => {
   jump();
   document.querySelector("[data-go=last]").click();
 });
-if (!location.hash) jump();
+if (!location.hash) scroller.scrollTop = scroller.scrollHeight;
 
 // The question goes where the eyes are: a card that arrives takes the focus, unless someone is busy elsewhere.
 new MutationObserver((changes) => {

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from playground.web import gallery
 from playground.web.gallery import Log
+from playground.web.templating import region
 from playground.web.timeline import Timeline, ticks
 from playground.web.wavegrid import MOST_WAVES, GridRow, WaveGrid, wave_grid
 
@@ -121,7 +124,13 @@ def test_a_timeline_goes_on_where_it_was() -> None:
 def test_a_long_run_has_a_bounded_number_of_ticks() -> None:
     rows = Timeline().add(Log("r1").note("run_started").events * 10_000)
 
-    assert len(ticks(rows)) <= 600
+    assert 0 < sum(found.path.count("M") for found in ticks(rows)) <= 600
+
+
+def test_an_event_has_the_tone_of_its_row_on_the_track() -> None:
+    for row in gallery.every_kind():
+        (found,) = [found for found in ticks([replace(row, opens=0)]) if found.path]
+        assert f"tone-{found.tone}" in region("event", "en", event=row), row.kind
 
 
 def test_a_later_call_of_the_same_agent_stands_on_the_same_line() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -217,17 +218,39 @@ def test_the_inspector_can_be_had_for_any_event(client: Client) -> None:
     assert "#graph" not in parts
 
 
-def test_older_rows_and_the_graph_before_them_come_on_demand(client: Client) -> None:
-    run_id = client.start("notes", "completed", input="500")
-    found = page(client, f"/runs/{run_id}")
-    first = int(found.one("#earlier").one("button")["value"])
-    older = partials(client.get(f"/runs/{run_id}/events?before={first}", headers=HTMX).text)
-    moment = partials(client.get(f"/runs/{run_id}/moment?at=2&before={first}", headers=HTMX).text)
+def shown(element: Element) -> list[int]:
+    """The positions of the rows inside an element."""
+    return [int(row["data-at"]) for row in element.all("li") if "data-at" in row.attributes]
 
-    assert len(found.one("#timeline").all("li")) == 200
-    assert [row["data-at"] for row in older["#timeline"].all("li")][-1] == str(first - 1)
-    assert older["#earlier"].one("button")["value"] == str(first - 200)
-    assert moment["#graph"].one("[data-name=note]")["data-state"] == "running"
+
+def test_a_page_has_the_newest_hundred_rows_and_older_ones_come_on_demand(client: Client) -> None:
+    run_id = client.start("notes", "completed", input="500")
+    last = len(client.kinds(run_id))
+    found = page(client, f"/runs/{run_id}")
+    older = partials(client.get(f"/runs/{run_id}/events?before={last - 99}", headers=HTMX).text)
+    first = partials(client.get(f"/runs/{run_id}/events?before=3", headers=HTMX).text)
+
+    assert shown(found.one("#timeline")) == list(range(last - 99, last + 1))
+    assert found.one("#earlier").one("button")["value"] == str(last - 99)
+    assert "hidden" in found.one("#later").one("button").attributes
+    assert shown(older["#timeline"]) == list(range(last - 199, last - 99))
+    assert older["#earlier"].one("button")["value"] == str(last - 199)
+    assert shown(first["#timeline"]) == [1, 2]
+    assert "hidden" in first["#earlier"].one("button").attributes
+
+
+def test_a_moment_that_the_page_has_no_row_of_brings_the_rows_around_it(client: Client) -> None:
+    run_id = client.start("notes", "completed", input="500")
+    near = partials(client.get(f"/runs/{run_id}/moment?at=450&before=400&after=500", headers=HTMX).text)
+    far = partials(client.get(f"/runs/{run_id}/moment?at=250&before=400&after=500", headers=HTMX).text)
+
+    assert "#timeline" not in near
+    assert shown(far["#timeline"]) == list(range(200, 300))
+    marks = json.loads(far["#earlier"].one("div")["data-base"])
+    assert [(mark["id"], mark["state"]) for mark in marks] == [("node-/note", "running")]
+    newer = partials(client.get(f"/runs/{run_id}/events?after=299", headers=HTMX).text)
+    assert shown(newer["#timeline"]) == list(range(300, 400))
+    assert newer["#later"].one("button")["value"] == "399"
 
 
 def test_the_list_shows_the_newest_runs_first(client: Client) -> None:

@@ -1,0 +1,87 @@
+"""A run that is longer than its page: it has a stretch of the log, and brings the rest where one looks."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Server, mood, positions, start
+
+MOST = 500
+"""The most rows that a page holds."""
+
+
+def to_top(page: Page) -> None:
+    """Scroll the timeline up to its beginning, as far as there are rows."""
+    page.locator(".timeline__scroll").evaluate("pane => { pane.scrollTop = 1 }")
+
+
+def long_run(page: Page, server: Server, rounds: int = 90) -> tuple[str, int]:
+    """A run of seven events a round that has ended; its address, and its last position."""
+    made = page.request.post(f"{server.url}/api/runs", data={"scenario": "rounds", "input": str(rounds)})
+    address = server.url + made.json()["url"]
+    page.goto(address)
+    mood(page, "completed")
+    page.reload()
+    return address, positions(page)[-1]
+
+
+@pytest.fixture
+def told(server: Server, page: Page) -> int:
+    """The last position of a long run that the page shows."""
+    return long_run(page, server)[1]
+
+
+def test_a_page_opens_with_the_newest_hundred_rows(told: int, page: Page) -> None:
+    assert positions(page) == list(range(told - 99, told + 1))
+
+
+def test_older_rows_come_as_one_scrolls_up_and_what_is_read_stays_where_it_is(told: int, page: Page) -> None:
+    first = page.locator(f"#ev-{told - 99}")
+    to_top(page)
+    expect(page.locator(f"#ev-{told - 150}")).to_be_attached()
+    assert positions(page)[0] <= told - 199
+    expect(first).to_be_in_viewport()
+
+
+def test_however_far_one_scrolls_the_page_holds_a_stretch_without_a_gap(told: int, page: Page) -> None:
+    for _ in range(12):
+        first = positions(page)[0]
+        if first == 1:
+            break
+        to_top(page)
+        expect(page.locator(f"#ev-{first - 1}")).to_be_attached()
+    seen = positions(page)
+    assert seen[0] == 1
+    assert len(seen) <= MOST
+    assert seen == list(range(1, len(seen) + 1))
+    assert seen[-1] < told
+    page.keyboard.press("End")
+    expect(page.locator(f"#ev-{told}")).to_be_in_viewport()
+    seen = positions(page)
+    assert seen == list(range(seen[0], told + 1))
+
+
+def test_a_moment_far_back_brings_its_rows_and_its_picture(server: Server, page: Page) -> None:
+    address, last = long_run(page, server)
+    page.goto(f"{address}#step=5")
+    expect(page.locator("#ev-5")).to_have_attribute("aria-current", "step")
+    expect(page.locator('#graph [data-name="work"]')).to_have_attribute("data-state", "completed")
+    expect(page.locator('#graph [data-name="check"]')).to_have_attribute("data-state", "pending")
+    expect(page.locator("#inspect-event")).to_contain_text("#5")
+    page.keyboard.press("End")
+    expect(page.locator(f"#ev-{last}")).to_be_in_viewport()
+    expect(page.locator('#graph [data-name="check"]')).to_have_attribute("data-state", "completed")
+
+
+def test_a_page_that_follows_a_busy_run_to_its_end_has_its_newest_rows_without_a_gap(
+    server: Server, page: Page
+) -> None:
+    start(page, server, "rounds")
+    mood(page, "completed")
+    expect(page.locator("#connection")).to_have_attribute("data-state", "ended")
+    seen = positions(page)
+    assert len(seen) <= MOST
+    assert seen == list(range(seen[0], int(page.locator("#at").get_attribute("max") or 0) + 1))
+    expect(page.locator("#timeline > li").last).to_be_in_viewport()
+    assert page.locator(".ticks *").count() < 12
