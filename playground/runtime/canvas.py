@@ -211,6 +211,9 @@ def _short_results(block: Block) -> Block:
     """`block` with its results shortened; itself, if they are short."""
     shorter = block
     for position in range(1, len(block)):
+        content = block[position].get("content")
+        if isinstance(content, str) and len(content) <= _RESULT_CHARS:
+            continue
         result = clipped(block[position], _RESULT_CHARS)
         if result is not block[position]:
             shorter = [*shorter[:position], result, *block[position + 1 :]]
