@@ -23,6 +23,7 @@ from playground.web.forms import Problem as FieldProblem
 from playground.web.forms import form_for
 from playground.web.graphview import EdgeShape, NodeShape, Topology, graph
 from playground.web.i18n import LANGUAGES, Language, Translator
+from playground.web.stops import OFFERED, OPERATORS, sentence
 from playground.web.templating import page
 from playground.web.timeline import Timeline, ticks
 from playground.web.viewmodels import (
@@ -47,6 +48,7 @@ from playground.web.viewmodels import (
     Source,
     SourceLine,
     StateRow,
+    Stops,
     TokenStream,
     Write,
 )
@@ -365,6 +367,7 @@ def run_sample(lang: Language, log: Log | None = None, **changes: object) -> Run
         lesson=lesson_sample(lang),
         ticks=ticks(rows),
         proof=Proof(last.id),
+        stops=stops_sample(lang),
         waterfall=clock.chart(),
     )
     return replace(view, **changes)  # type: ignore[arg-type]
@@ -707,6 +710,14 @@ def pages(lang: Language) -> dict[str, str]:
         "problem": page("error", lang, problem=problem),
         "gallery": render_gallery(lang, t),
     }
+
+
+def stops_sample(lang: Language) -> Stops:
+    """Two breakpoints."""
+    t = Translator(lang)
+    given: list[JsonObject] = [{"before": "repair"}, {"channel": "pool_size", "op": ">", "value": 100}]
+    words = tuple(sentence(t, found) for found in given)
+    return Stops("inc7", words, ("diagnose", "decide"), ("findings", "cause"), OFFERED, OPERATORS)
 
 
 def tree_sample(lang: Language, other: str = "B") -> BranchTree:

@@ -18,7 +18,7 @@ from playground.kernel import Interrupt, JsonValue, RunState, root_of
 from playground.kernel.values import thaw
 from playground.runtime.openai_lite import OpenAICompatibleLlm
 from playground.sessions import Answer, Conflict, Invalid, NotFound, Options, Sessions, family
-from playground.web import bodies, forms, gallery, paths, render, runviews, templating, views
+from playground.web import bodies, forms, gallery, paths, render, runviews, stops, templating, views
 from playground.web.branchviews import BranchTree, Comparison, branch_tree, comparison
 from playground.web.desk import desk_of, sessions_of
 from playground.web.i18n import Language, Translator
@@ -244,6 +244,26 @@ async def commands(request: Request) -> Response:
     story = await desk_of(request).watches.story(run_id)
     lang = language_of(request)
     return html(render.regions(["status"], runviews.glance(story, sessions, lang), lang))
+
+
+async def set_breakpoints(request: Request) -> Response:
+    """`POST /runs/{run_id}/breakpoints`: add a breakpoint, or remove one."""
+    posted = await bodies.form(request)
+    sessions, lang, run_id = sessions_of(request), language_of(request), _root(request)
+    story = await desk_of(request).watches.story(run_id)
+    problem = ""
+    try:
+        await sessions.set_breakpoints(run_id, stops.changed(story.run.breakpoints, posted))
+    except Invalid as error:
+        if not _is_htmx(request):
+            raise
+        problem = str(error)
+    if not _is_htmx(request):
+        return _see(paths.run(run_id))
+    story = await desk_of(request).watches.story(run_id)
+    found = runviews.glance(story, sessions, lang)
+    found = replace(found, stops=replace(found.stops, problem=problem))
+    return html(render.regions(["status", "stops"], found, lang))
 
 
 async def forks(request: Request) -> Response:

@@ -14,7 +14,7 @@ from playground.web.story import Region
 from playground.web.templating import environment, one_line, partial, region
 from playground.web.viewmodels import EventRow, ParkedStep, RunView, TokenStream
 
-REGIONS: tuple[Region, ...] = ("status", "cards", "end", "graph", "grid")
+REGIONS: tuple[Region, ...] = ("status", "cards", "end", "graph", "grid", "stops")
 
 
 def row(event: EventRow, lang: Language) -> str:
@@ -60,11 +60,16 @@ def _grid(run: RunView, lang: Language) -> str:
     )
 
 
+def _stops(run: RunView, lang: Language) -> str:
+    return partial("#stops", region("stops", lang, stops=run.stops))
+
+
 _PAINT: Mapping[Region, Callable[[RunView, Language], str]] = {
     "status": _status,
     "end": _end,
     "graph": _graph,
     "grid": _grid,
+    "stops": _stops,
 }
 
 

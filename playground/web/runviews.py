@@ -19,6 +19,7 @@ from playground.web.forms import Form, Problem, form_for
 from playground.web.graphview import Graph, Topology, graph, marks_json
 from playground.web.i18n import Language, Translator
 from playground.web.layerviews import layers_view
+from playground.web.stops import sentence, stops_of
 from playground.web.story import Ask, Story
 from playground.web.timeline import ticks
 from playground.web.viewmodels import (
@@ -82,6 +83,7 @@ def glance(story: Story, sessions: Sessions, lang: Language) -> RunView:
         forked_from=_fork_point(story.meta),
         reason=readable_only(story, entry, t),
         proof=story.proof,
+        stops=stops_of(story, t),
         unproved=story.proved < story.pos and not sessions.is_driven(story.root),
     )
 
@@ -206,13 +208,16 @@ def parked_step(story: Story, asked: Interrupt, lang: Language) -> ParkedStep:
     after = follows(Portrait(story.run, story.pos, story.plan), asked)
     t = Translator(lang)
     pause = asked.kind == "breakpoint"
+    question = _pause(asked, t) if pause else asked.question
+    if pause:
+        after = {"approve": _object(asked.payload).get("next")}
     return ParkedStep(
         id=asked.id,
         run_id=story.root,
         node=ask.node,
         kind=asked.kind,
-        question=str(t("parked.pause")) if pause else asked.question,
-        payload=asked.payload,
+        question=question,
+        payload=None if pause else asked.payload,
         since=ask.since,
         expires_at=asked.expires_at,
         default=asked.default,
@@ -221,6 +226,14 @@ def parked_step(story: Story, asked: Interrupt, lang: Language) -> ParkedStep:
         tool=ask.tool,
         again=ask.starts + 1,
     )
+
+
+def _pause(asked: Interrupt, t: Translator) -> str:
+    """What made a run pause, in words."""
+    met = _object(asked.payload).get("breakpoint")
+    if not isinstance(met, dict) or "every" in met:
+        return str(t("parked.pause"))
+    return t("parked.pause.at", place=sentence(t, met).striptags()).striptags()
 
 
 def answer_form(

@@ -34,7 +34,7 @@ LEAP = 1000
 MOST_STREAMS = 40
 """How many model calls the page shows, the latest ones."""
 
-Region = Literal["status", "cards", "end", "graph", "grid"]
+Region = Literal["status", "cards", "end", "graph", "grid", "stops"]
 """A part of the run page that an event can make stale."""
 
 CARDS = frozenset({"interrupted", "resumed", "interrupt_cancelled"})
@@ -83,6 +83,7 @@ class Story:
         stale: parts of a page painted before that show no longer what is; whoever paints them clears it.
         changed: the questions asked or decided since then.
         layered: whether the run is made of layers.
+        places: the paths of the nodes that have started, from the root run.
         proof: its checkpoint held against its log, as it was at position `proved`; None where there is none.
     """
 
@@ -109,6 +110,8 @@ class Story:
         self.proved = 0
         self.failed: Event | None = None
         self.nodes = self.tokens = self.model_calls = self.tool_calls = 0
+        self.places: dict[str, None] = {}
+        self._paths: dict[str, str] = {}
         self._starts: dict[tuple[str, str, int], int] = {}
         self._latest: dict[tuple[str, str], int] = {}
         self._timeline = Timeline()
@@ -204,7 +207,10 @@ class Story:
         data, place = row.data, (row.run_id, row.node)
         self.layered = self.layered or bool(row.layers)
         match row.kind:
+            case "run_started":
+                self._paths[row.run_id] = str(data.get("path", ""))
             case "node_started":
+                self.places[self._paths.get(row.run_id, "") + row.node.partition("#")[0]] = None
                 self.nodes += 1
                 activation = int_in(data, "activation") if "activation" in data else 0
                 self._latest[place] = activation
@@ -267,6 +273,8 @@ def regions(row: EventRow) -> set[Region]:
         stale |= {"cards", "status"}
     if row.kind in _END and root:
         stale |= {"end", "cards"}
+    if row.kind == "breakpoints_set":
+        stale |= {"status", "stops"}
     if row.kind in _GRID or row.kind in _END:
         stale.add("grid")
     if reshapes(row) or (row.kind == "node_started" and "#" in row.node):

@@ -37,19 +37,23 @@ class Mood(StrEnum):
     FAILED = "failed"
 
 
-Command = Literal["pause", "step", "continue", "cancel", "crash", "fork", "again", "delete"]
+Command = Literal["pause", "step", "continue", "cancel", "crash", "fork", "again", "breakpoints", "delete"]
 """What a person may ask of a run; each is a button where `RunView.commands` has it."""
 
 
 _COMMANDS: Mapping[Mood, tuple[Command, ...]] = {
-    Mood.RUNNING: ("pause", "crash", "cancel"),
-    Mood.WAITING: ("fork", "cancel"),
-    Mood.PAUSED: ("continue", "step", "fork", "cancel"),
-    Mood.STOPPED: ("continue", "fork", "cancel"),
+    Mood.RUNNING: ("pause", "breakpoints", "crash", "cancel"),
+    Mood.WAITING: ("breakpoints", "fork", "cancel"),
+    Mood.PAUSED: ("continue", "step", "breakpoints", "fork", "cancel"),
+    Mood.STOPPED: ("continue", "breakpoints", "fork", "cancel"),
     Mood.COMPLETED: ("again", "fork"),
     Mood.CANCELLED: ("again", "fork"),
     Mood.FAILED: ("fork", "again"),
 }
+
+
+_GOING_ON: frozenset[Command] = frozenset({"continue", "step", "again", "fork", "breakpoints"})
+"""What needs the scenario: without it a run can only be read, or ended."""
 
 
 def mood_of(state: RunState, *, driven: bool, paused: bool, reason: str = "") -> Mood:
@@ -518,6 +522,28 @@ class Metrics:
 
 
 @dataclass(frozen=True, slots=True)
+class Stops:
+    """The breakpoints of a run, and what else could be one.
+
+    Args:
+        given: each in words, in the order of the log.
+        nodes: the paths of the nodes that there are.
+        channels: the channels of the root run.
+        kinds: the kinds of events that are offered.
+        operators: how a value may be compared.
+        problem: why the last one was not taken.
+    """
+
+    run_id: str = ""
+    given: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+    channels: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    operators: tuple[str, ...] = ()
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class RunView:
     """A run's page.
 
@@ -531,6 +557,7 @@ class RunView:
         branches: the runs forked from this one.
         layers: the layers at the moment; None for a scenario that is not made of them.
         proof: the checkpoint held against the log; None where there is no checkpoint.
+        stops: the breakpoints.
         unproved: whether it rests, and has gone on since that was looked at.
     """
 
@@ -569,6 +596,7 @@ class RunView:
     layers: LayersView | None = None
     proof: Proof | None = None
     unproved: bool = False
+    stops: Stops = Stops()
     waterfall: Waterfall = field(default_factory=Waterfall)
 
     @property
@@ -580,7 +608,7 @@ class RunView:
     def commands(self) -> tuple[Command, ...]:
         """What a person may ask of it as it stands."""
         allowed = _COMMANDS[self.mood]
-        return tuple(c for c in allowed if c not in ("continue", "again", "fork")) if self.reason else allowed
+        return tuple(c for c in allowed if c not in _GOING_ON) if self.reason else allowed
 
 
 @dataclass(frozen=True, slots=True)
