@@ -35,13 +35,14 @@ async def main() -> None:
     server = await asyncio.get_running_loop().create_server(Viewer, "127.0.0.1", 0, backlog=1024)
     numbers = itertools.count(1)
 
-    async def publish(count: int) -> None:
+    async def publish(count: int) -> int:
         for number in itertools.islice(numbers, count):
             data = {"node": "clock", "topic": "tick", "data": {"text": "x" * 48}}
             event = {"id": number, "run_id": "run-1a2b3c4d5e6f", "kind": "note", "data": data}
             frame = f"id: {number}\nevent: note\ndata: {json.dumps(event)}\n\n".encode()
             for viewer in Viewer.all:
                 viewer.transport.write(frame)
+        return number
 
     await obey({"port": server.sockets[0].getsockname()[1], "path": "/"}, publish)
 

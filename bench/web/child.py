@@ -17,8 +17,8 @@ from typing import Any
 
 from bench.common import rss_kib
 
-Publish = Callable[[int], Awaitable[None]]
-"""Publishes so many events, back to back."""
+Publish = Callable[[int], Awaitable[int]]
+"""Publishes so many events, back to back, and returns the id of the last."""
 
 
 def pin(core: int) -> None:
@@ -37,20 +37,21 @@ def on_loop(name: str, main: Coroutine[Any, Any, None]) -> None:
         asyncio.run(main)
 
 
-async def pace(publish: Publish, count: int, rate: float, burst: int) -> list[int]:
+async def pace(publish: Publish, count: int, rate: float, burst: int) -> dict[str, Any]:
     """Publish `count` events, `burst` back to back, `rate` a second on average.
 
     Returns:
-        The monotonic nanosecond at which each was handed over.
+        The monotonic nanosecond at which each was handed over, and the id of the last.
     """
     stamps: list[int] = []
+    last = 0
     start = time.monotonic()
     while len(stamps) < count:
         await asyncio.sleep(max(0.0, start + len(stamps) / rate - time.monotonic()))
         now = min(burst, count - len(stamps))
         stamps += [time.monotonic_ns()] * now
-        await publish(now)
-    return stamps
+        last = await publish(now)
+    return {"stamps": stamps, "last": last}
 
 
 async def obey(address: dict[str, Any], publish: Publish) -> None:
@@ -62,7 +63,7 @@ async def obey(address: dict[str, Any], publish: Publish) -> None:
     while line := await reader.readline():
         command = json.loads(line)
         if command["do"] == "publish":
-            answer = {"stamps": await pace(publish, command["count"], command["rate"], command["burst"])}
+            answer = await pace(publish, command["count"], command["rate"], command["burst"])
         else:
             gc.collect()
             answer = {"rss_kib": rss_kib(), "cpu": time.process_time()}

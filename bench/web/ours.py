@@ -37,8 +37,16 @@ async def main(kind: str, loop: str) -> None:
     while not server.started:
         await asyncio.sleep(0.01)
     port = listening.getsockname()[1]
-    path = PATHS[kind].format(run_id=await start_run(port))
-    await obey({"port": port, "path": path}, tick)
+    run_id = await start_run(port)
+    last = 0
+
+    async def publish(count: int) -> int:
+        nonlocal last
+        await tick(count)
+        last = (await app.state.sessions.events(run_id, last))[-1].pos
+        return last
+
+    await obey({"port": port, "path": PATHS[kind].format(run_id=run_id)}, publish)
     server.should_exit = True
     await serving
 
