@@ -598,7 +598,7 @@ def _edge_shapes(topology: Topology | None, chapter: Chapter, shapes: Sequence[N
         edges.setdefault(pair, ("edge", edge.get("conditional", False), edge.get("label") or ""))
     if topology is None:
         edges.update({pair: ("edge", False, "") for pair in chapter.flows})
-    reach = _reach([*edges, *chapter.moves])
+    reach = _reach([*edges, *chapter.moves]) if "goto" in chapter.moves.values() else {}
     for (source, target), kind in chapter.moves.items():
         if kind == "goto" and source not in reach[target] | {target} and target not in closing:
             kind = "transfer"

@@ -271,10 +271,13 @@ def _settle(row: list[_Item]) -> None:
 
 def _wish(item: _Item) -> float:
     """The mean line of the neighbours; beads pull beads harder, so that long links run straight."""
-    pulls = [
-        (n.at, 8.0 if n.bead and item.bead else min(n.force, item.force)) for n in (*item.up, *item.down)
-    ]
-    return sum(at * force for at, force in pulls) / sum(f for _, f in pulls) if pulls else item.at
+    total = forces = 0.0
+    for near in (item.up, item.down):
+        for other in near:
+            force = 8.0 if other.bead and item.bead else min(other.force, item.force)
+            total += other.at * force
+            forces += force
+    return total / forces if forces else item.at
 
 
 def _room(left: _Item, right: _Item) -> float:
@@ -339,10 +342,14 @@ def _docks(
 ) -> dict[int, tuple[float, float]]:
     """The line on which each link leaves its first box and arrives at its last, spread over their sides."""
     docks = {number: [chain[0].at, chain[-1].at] for number, chain in chains.items()}
+    sides: dict[tuple[int, int], list[tuple[float, int]]] = {}
+    for number, chain in chains.items():
+        sides.setdefault((id(chain[0]), 0), []).append((chain[1].at, number))
+        sides.setdefault((id(chain[-1]), 1), []).append((chain[-2].at, number))
     for box in boxes:
         item = items[box.key]
-        for side, end, neighbour in ((0, 0, 1), (1, -1, -2)):
-            here = sorted((c[neighbour].at, n) for n, c in chains.items() if c[end] is item)
+        for side in (0, 1):
+            here = sorted(sides.get((id(item), side), ()))
             step = min(10.0, box.dock / (len(here) - 1)) if len(here) > 1 else 0.0
             for place, (_, number) in enumerate(here):
                 docks[number][side] = round(item.at + (place - (len(here) - 1) / 2) * step, 1)

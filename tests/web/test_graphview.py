@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import re
+import time
 from itertools import combinations, pairwise
 
 import pytest
@@ -149,6 +151,16 @@ def test_three_hundred_nodes_are_drawn() -> None:
     assert len(picture.nodes) == 300
     assert picture.large
     assert not any(overlap(one, other) for one, other in combinations(picture.nodes, 2))
+
+
+def test_three_hundred_nodes_with_links_across_are_laid_out_within_a_second() -> None:
+    picked = random.Random(7)  # noqa: S311 - a fixed picture, not a secret
+    links = [f"n{picked.randrange(300)}>n{picked.randrange(300)}" for _ in range(900)]
+    topology = plan(*(f"n{i}>n{i + 1}" for i in range(299)), *links)
+    begun = time.process_time()
+    graph(topology)
+
+    assert time.process_time() - begun < 1.0
 
 
 @pytest.mark.parametrize("name", ["x" * 500, "核对" * 100, "تحقق" * 60, "a\nb\tc", "<b>&\"'"])
