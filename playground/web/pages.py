@@ -134,8 +134,10 @@ async def run(request: Request) -> Response:
     sessions, lang = sessions_of(request), language_of(request)
     story = await desk_of(request).watches.story(root)
     await story.prove(sessions)
-    found = runviews.run_view(story, sessions, lang, _position(request, "at", story))
-    return html(templating.page("run", lang, run=await _with_kin(sessions, found, lang)))
+    asked = bodies.whole_number(request.query_params.get("at") or 0, "at")
+    found = runviews.run_view(story, sessions, lang, min(asked, story.pos) or None)
+    found = replace(await _with_kin(sessions, found, lang), asked=asked)
+    return html(templating.page("run", lang, run=found))
 
 
 async def _with_kin(sessions: Sessions, found: RunView, lang: Language) -> RunView:

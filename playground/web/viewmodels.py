@@ -558,6 +558,7 @@ class RunView:
         layers: the layers at the moment; None for a scenario that is not made of them.
         proof: the checkpoint held against the log; None where there is no checkpoint.
         stops: the breakpoints.
+        asked: the position that the address named, 0 for none; the moment is the nearest to it.
         unproved: whether it rests, and has gone on since that was looked at.
     """
 
@@ -597,6 +598,7 @@ class RunView:
     proof: Proof | None = None
     unproved: bool = False
     stops: Stops = Stops()
+    asked: int = 0
     waterfall: Waterfall = field(default_factory=Waterfall)
 
     @property

@@ -73,6 +73,7 @@ document.addEventListener("htmx:after:swap", () => {
 function fromAddress() {
   const wish = Number(location.hash.match(/^#step=(\d+)/)?.[1] ?? 0);
   if (wish && wish !== current()) go(wish);
+  if (wish > last()) where.textContent = `${where.dataset.beyond.replace("{n}", wish)} · ${where.textContent}`;
 }
 say();
 fromAddress();

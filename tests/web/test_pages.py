@@ -171,11 +171,21 @@ def test_a_run_can_be_opened_at_any_of_its_events(client: Client) -> None:
     assert states == {"draft": "completed", "check": "pending"}
 
 
-@pytest.mark.parametrize(("at", "status"), [("99", 404), ("0", 422), ("x", 422)])
-def test_a_moment_that_never_was_is_a_page_that_says_so(client: Client, at: str, status: int) -> None:
+def test_a_moment_that_never_was_leads_to_the_nearest_with_a_word(client: Client) -> None:
+    run_id = client.start("greets", "completed")
+    last = len(client.kinds(run_id))
+
+    found = page(client, f"/runs/{run_id}?at=99")
+
+    assert found.one("#at")["value"] == str(last)
+    assert "there is no event 99" in found.one("output").text
+
+
+@pytest.mark.parametrize("at", ["-1", "x", "1.5"])
+def test_a_moment_that_is_no_number_is_a_page_that_says_so(client: Client, at: str) -> None:
     run_id = client.start("greets", "completed")
 
-    page(client, f"/runs/{run_id}?at={at}", status)
+    page(client, f"/runs/{run_id}?at={at}", 422)
 
 
 def test_the_page_of_a_failed_run_says_which_node_and_why_and_where_to_fork(client: Client) -> None:
