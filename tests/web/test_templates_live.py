@@ -315,7 +315,7 @@ def test_the_address_holds_the_step(run: Page, stage: Stage) -> None:
 def test_a_step_that_does_not_exist_leads_to_the_nearest(run: Page, stage: Stage) -> None:
     run.goto(f"{stage.url}/runs/inc7#step=999")
     assert at(run) == stage.shown
-    expect(page.locator(".scrubber__where")).to_contain_text("there is no event")
+    expect(run.locator(".scrubber__where")).to_contain_text("there is no event")
 
 
 def test_row_cell_node_and_scrubber_are_one_selection(run: Page, stage: Stage) -> None:
