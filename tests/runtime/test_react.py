@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -192,6 +193,29 @@ async def test_the_waves_of_a_run_suffice_for_all_its_turns() -> None:
     llm = ScriptedLlm([*[ask(str(n)) for n in range(99)], "done"])
     await Scheduler(llm=llm, tools=registry, max_waves=waves_for(100)).drive(plan, run)
     assert run.final_output == "done"
+
+
+async def functions_called_in(rounds: int) -> int:
+    """How many functions, Python's own included, a run of so many rounds calls: steadier than a clock."""
+    called = 0
+
+    def count(_frame: object, event: str, _about: object) -> None:
+        nonlocal called
+        called += event in ("call", "c_call")
+
+    llm = ScriptedLlm([*[ask(str(n)) for n in range(rounds)], "done"])
+    sys.setprofile(count)
+    try:
+        run = await react(llm, max_turns=rounds + 1)
+    finally:
+        sys.setprofile(None)
+    assert run.metrics["tool_calls"] == rounds
+    return called
+
+
+async def test_a_late_round_costs_what_an_early_one_does() -> None:
+    few, more, most = [await functions_called_in(rounds) for rounds in (200, 400, 800)]
+    assert most - more == pytest.approx(2 * (more - few), rel=0.25)
 
 
 async def test_a_model_that_fails_ends_the_run_and_says_why() -> None:
