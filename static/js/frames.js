@@ -7,10 +7,28 @@ let size = 0;
 let readOn = null;
 let frame = 0;
 
+// htmx finds every target of a text before it replaces the first: what is replaced twice must come in two texts.
+const REPLACED = /<hx-partial hx-target="([^"]*)" hx-swap="outerHTML">/g;
+
+function texts(messages) {
+  const found = [];
+  let replaced = new Set();
+  for (const message of messages) {
+    const targets = Array.from(message.matchAll(REPLACED), ([, target]) => target);
+    if (!found.length || targets.some((target) => replaced.has(target))) {
+      found.push("");
+      replaced = new Set();
+    }
+    found[found.length - 1] += message;
+    for (const target of targets) replaced.add(target);
+  }
+  return found;
+}
+
 async function show() {
-  const text = waiting.join("");
+  const messages = waiting;
   [waiting, size] = [[], 0];
-  await htmx.swap({ sourceElement: stream, target: stream, swap: "none", text });
+  for (const text of texts(messages)) await htmx.swap({ sourceElement: stream, target: stream, swap: "none", text });
   frame = waiting.length ? requestAnimationFrame(show) : 0;
   readOn?.();
 }

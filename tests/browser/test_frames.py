@@ -1,0 +1,27 @@
+"""What comes within one frame is shown together."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Server, mood, start
+
+TWICE = """moods => {
+  const stream = document.getElementById("stream");
+  for (const mood of moods) {
+    const status = `<p id="status" data-mood="${mood}"></p>`;
+    const data = `<hx-partial hx-target="#status" hx-swap="outerHTML">${status}</hx-partial>`;
+    const detail = { message: { data }, waitUntil() {} };
+    stream.dispatchEvent(new CustomEvent("htmx:sse:before:message", { bubbles: true, detail }));
+  }
+}"""
+
+
+def test_a_part_that_is_replaced_twice_within_a_frame_ends_as_the_later_one(
+    server: Server, page: Page
+) -> None:
+    start(page, server, "trader")
+    mood(page, "waiting")
+    expect(page.locator("#connection")).to_have_attribute("data-state", "live")
+    page.evaluate(TWICE, ["running", "completed"])
+    mood(page, "completed")
