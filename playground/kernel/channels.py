@@ -14,7 +14,7 @@ the log records, so a replay counts nothing twice.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from playground.kernel.values import (
@@ -82,10 +82,13 @@ class Channel:
     empty: JsonValue = None
     dtype: type | None = None
     name: str = ""
+    picky: bool = field(init=False, repr=False, compare=False)
+    """Whether there are values that it does not take."""
 
     def __post_init__(self) -> None:
         if not self.name:
             object.__setattr__(self, "name", str(getattr(self.reducer, "__name__", "custom")).lstrip("_"))
+        object.__setattr__(self, "picky", self.dtype is not None or self.reducer in (_add, _merge))
 
     def initial(self) -> JsonValue:
         """The value a new run starts with: checked, and shared with nobody."""
@@ -114,6 +117,16 @@ class Channel:
         if self.reducer is _last or (type(value) is type(self.empty) and self.reducer in _PLAIN):
             return value
         return self.fold(self.empty, value)
+
+    def fold_all(self, values: Sequence[JsonValue]) -> JsonValue:
+        """The writes of several nodes as one wave delta, folded from the identity."""
+        folded = self.own(self.lift(values[0]))
+        for value in values[1:]:
+            if type(folded) is GrowingList and type(value) is FrozenList:
+                list.extend(folded, value)
+            else:
+                folded = self.fold_into(folded, self.lift(value))
+        return folded
 
 
 def grows(old: JsonValue, new: JsonValue) -> bool:
@@ -207,7 +220,7 @@ class WaveWrites:
 
     def __init__(self, channels: Mapping[str, Channel]) -> None:
         self._channels = channels
-        self._by_channel: dict[str, list[Write]] = {}
+        self._by_channel: dict[str, list[tuple[JsonValue, str, bool]]] = {}
 
     def buffer(self, key: str, value: JsonValue, writer: str, *, reset: bool = False) -> None:
         """Take one write.
@@ -216,15 +229,15 @@ class WaveWrites:
             KeyError, TypeError: see `check_write`.
         """
         check_write(self._channels.get(key), key, value, writer, self._channels)
-        self.take(key, value, writer, reset)
+        self.take({key: value}, writer, reset=reset)
 
-    def take(self, key: str, value: JsonValue, writer: str, reset: bool) -> None:
-        """Take one write that has been checked."""
-        write = Write(key, value, writer, reset)
-        if key in self._by_channel:
-            self._by_channel[key].append(write)
-        else:
-            self._by_channel[key] = [write]
+    def take(self, writes: Mapping[str, JsonValue], writer: str, *, reset: bool = False) -> None:
+        """Take what one node wrote, once it has been checked."""
+        for key, value in writes.items():
+            if key in self._by_channel:
+                self._by_channel[key].append((value, writer, reset))
+            else:
+                self._by_channel[key] = [(value, writer, reset)]
 
     def check_ambiguous(self) -> None:
         """Refuse writes whose order would matter.
@@ -234,9 +247,9 @@ class WaveWrites:
         """
         for key, writes in self._by_channel.items():
             if len(writes) > 1 and (
-                not self._channels[key].allow_multi or any(write.reset for write in writes)
+                not self._channels[key].allow_multi or any(reset for _, _, reset in writes)
             ):
-                writers = " and ".join(repr(write.writer) for write in writes)
+                writers = " and ".join(repr(writer) for _, writer, _ in writes)
                 raise AmbiguousWrite(
                     f"channel {key!r} was written by {writers} in one wave: let one of them write it, "
                     "or give it a reducer that takes several (append, add, merge)"
@@ -244,9 +257,9 @@ class WaveWrites:
 
     def drain(self) -> list[Write]:
         """The writes taken so far, channel by channel; the buffer is empty afterwards."""
-        writes = [write for found in self._by_channel.values() for write in found]
+        drained = [Write(key, *write) for key, writes in self._by_channel.items() for write in writes]
         self._by_channel.clear()
-        return writes
+        return drained
 
     def folded(self) -> JsonObject:
         """The writes as one wave delta: `delta`, `writers` and `reducers` by channel, and `reset` if any.
@@ -260,18 +273,16 @@ class WaveWrites:
         reducers: JsonObject = {}
         for key, writes in self._by_channel.items():
             channel = self._channels[key]
-            _, value, writer, reset = writes[0]
+            value, _, reset = writes[0]
             reducers[key] = channel.name
-            writers[key] = FrozenList((writer,))
+            writers[key] = FrozenList([writer for _, writer, _ in writes])
             if reset:
                 resets[key] = value
                 continue
-            if len(writes) > 1:
-                writers[key] = FrozenList([write.writer for write in writes])
             try:
-                delta[key] = channel.lift(value)
-                if len(writes) > 1:
-                    delta[key] = _folded(channel, delta[key], writes[1:])
+                delta[key] = (
+                    channel.lift(value) if len(writes) == 1 else channel.fold_all([new for new, _, _ in writes])
+                )
             except Exception as error:
                 raise fold_error(key, writers[key], error) from error
         found: JsonObject = {
@@ -296,16 +307,18 @@ def fold_into_state(
         FoldError: a reducer refused.
     """
     folded: dict[str, JsonValue] = {}
+    growing: list[str] = []
     for key, new in delta.items():
         channel, old = channels(key), shared.get(key)
-        if not grows(old, new):
-            try:
-                folded[key] = channel.fold(old, new)
-            except Exception as error:
-                raise fold_error(key, writers.get(key), error) from error
-    for key, new in delta.items():
-        if key not in folded:
-            grow(shared[key], new)
+        if grows(old, new):
+            growing.append(key)
+            continue
+        try:
+            folded[key] = channel.fold(old, new)
+        except Exception as error:
+            raise fold_error(key, writers.get(key), error) from error
+    for key in growing:
+        grow(shared[key], delta[key])
     shared.update(folded)
 
 
@@ -316,10 +329,3 @@ def fold_error(key: str, writers: JsonValue, error: Exception) -> FoldError:
         f"channel {key!r} cannot fold what {names} wrote ({type(error).__name__}: {error}): "
         "write what its reducer takes, or mend the reducer"
     )
-
-
-def _folded(channel: Channel, first: JsonValue, writes: Sequence[Write]) -> JsonValue:
-    value = channel.own(first)
-    for write in writes:
-        value = channel.fold_into(value, channel.lift(write.value))
-    return value

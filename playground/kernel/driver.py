@@ -40,6 +40,7 @@ from playground.kernel.ports import LlmPort, SubagentPort, ToolPort
 from playground.kernel.readiness import Frontier, PredicateError, Reason
 from playground.kernel.run import BREAKPOINT, Interrupt, Run
 from playground.kernel.tree import Tree
+from playground.kernel.types import RunState
 from playground.kernel.values import (
     FrozenDict,
     FrozenList,
@@ -166,7 +167,7 @@ class Driver:
         if run.event_seq == 0:
             self._begin()
         keys = self._reopen()
-        while True:
+        while run.state is RunState.RUNNING and self._failure is None:
             if keys:
                 await tree.flush()
                 if scheduler.checkpoint_due(run):
@@ -174,16 +175,12 @@ class Driver:
                 if tree.cancelled or time.monotonic() - self._breathed > YIELD_AFTER:
                     await self._breathe()
                 await self._run_wave(keys)
-            if self._goes_on and (run.wave.returned or run.wave.parked):
+            if self._failure is None and (run.wave.returned or run.wave.parked):
                 await self._barrier()
-            keys = self._advance() if self._goes_on else []
+            keys = self._advance() if self._failure is None else []
             if not keys:
                 break
         await self.end()
-
-    @property
-    def _goes_on(self) -> bool:
-        return self.run.running and self._failure is None
 
     async def _breathe(self) -> None:
         """Let other tasks run even if no body ever waits, and heed a request to stop."""
@@ -287,9 +284,10 @@ class Driver:
         run = self.run
         self._kinds.clear()
         for key, reason in found:
-            data = self._attempt_data(key, wave, reason.to_json())
+            why = reason.to_json()
+            data = self._attempt_data(key, wave, why)
             if reason.code == "edges":
-                data["inputs"] = FrozenList(reason.nodes)
+                data["inputs"] = why["nodes"]
             elif reason.code == "goto" and key not in run.deliveries:
                 data["inputs"] = FrozenList(readiness.live_sources(self.plan, run, key))
             if self._slots.try_take():
@@ -461,7 +459,7 @@ class Driver:
                 await self._restart(key, run.state_of(key).why)
             while True:
                 try:
-                    self._accept(key, await self._attempt(node, key))
+                    self._accept(key, coerce_outcome(await self._attempt(node, key)))
                     return
                 except Parked as parked:
                     self._park(key, parked.interrupts)
@@ -494,19 +492,11 @@ class Driver:
             cause = cause.__context__
         return cause is not None
 
-    async def _attempt(self, node: Node, key: str) -> Outcome:
-        self._lost.pop(key, None)
-        ctx = NodeContext(self, key)
-        value = thaw(self.run.activations[key].input)
-        if node.timeout is None:
-            return coerce_outcome(await node.body.run(value, ctx))
-        try:
-            async with asyncio.timeout(node.timeout) as limit:
-                return coerce_outcome(await node.body.run(value, ctx))
-        except TimeoutError:
-            if limit.expired():
-                raise TimeoutError(f"node {key!r} took longer than {node.timeout:g} s") from None
-            raise
+    def _attempt(self, node: Node, key: str) -> Awaitable[object]:
+        if self._lost:
+            self._lost.pop(key, None)
+        work = node.body.run(thaw(self.run.activations[key].input), NodeContext(self, key))
+        return work if node.timeout is None else _within(node.timeout, work, key)
 
     async def _failed(self, node: Node, key: str, error: BaseException) -> None:
         """After a failed attempt: wait and start again, or write down the failure of the node.
@@ -578,7 +568,8 @@ class Driver:
                 new, into = (written.value, resets) if isinstance(written, Reset) else (written, delta)
                 frozen = freeze(new, "what node ", key, " wrote to channel ", name, limit=self.max_bytes)
                 channel = channels.get(name) or self.plan.channel(name)
-                check_write(channel, name, frozen, key, channels)
+                if channel is None or channel.picky:
+                    check_write(channel, name, frozen, key, channels)
                 into[name] = frozen
             if delta:
                 found["delta"] = FrozenDict(delta)
@@ -620,17 +611,17 @@ class Driver:
         Facts that an earlier engine had written before it stopped are not made again.
         """
         run = self.run
-        try:
-            told = await self._told_by_providers()
-        except NotJson as error:
-            self.fail(str(error), "bad_note")
-            return
-        returned = list(run.wave.returned)
+        if self.bus.has_provider("wave"):
+            try:
+                told = await self._told_by_providers()
+            except NotJson as error:
+                self.fail(str(error), "bad_note")
+                return
+            for note in told:
+                self._fact("note", note)
+        self._returned = returned = list(run.wave.returned)
         if len(returned) > 1:
             returned.sort(key=run.order_of)
-        self._returned = returned
-        for note in told:
-            self._fact("note", note)
         if self._frontier is not None:
             self._frontier.ended(returned)
         done = run.wave.committed
@@ -656,8 +647,6 @@ class Driver:
 
     async def _told_by_providers(self) -> list[FrozenDict]:
         """What a session wants written down with the next facts, such as what a tool changed in it."""
-        if not self.bus.has_provider("wave"):
-            return []
         about = {"wave": self.run.wave.number, "topic": "", "data": None}
         found = await self.bus.collect("wave", run=self.run)
         return [
@@ -669,21 +658,26 @@ class Driver:
         ]
 
     def _wave_delta(self, returned: Sequence[str]) -> JsonObject | None:
-        run = self.run
+        plan, wave = self.plan, self.run.wave
         writes: WaveWrites | None = None
         for key in returned:
-            data = run.wave.returned[key]
-            for kind in ("delta", "reset"):
-                if kind in data:
-                    writes = writes or WaveWrites(self.plan.channels)
-                    for name, value in dict_in(data, kind).items():
-                        self.plan.channel(name)  # of an open plan, made anew since the write was checked
-                        writes.take(name, value, key, kind == "reset")
+            data = wave.returned[key]
+            if "delta" not in data and "reset" not in data:
+                continue
+            if writes is None:
+                writes = WaveWrites(plan.channels)
+            if plan.open_channels:  # made anew since the writes were checked
+                for name in [*dict_in(data, "delta"), *dict_in(data, "reset")]:
+                    plan.channel(name)
+            if "delta" in data:
+                writes.take(dict_in(data, "delta"), key)
+            if "reset" in data:
+                writes.take(dict_in(data, "reset"), key, reset=True)
         if writes is None:
             return None
         if len(returned) > 1:
             writes.check_ambiguous()
-        return {"wave": run.wave.number, **writes.folded()}
+        return {"wave": wave.number, **writes.folded()}
 
     def _obey(self, by: str, command: JsonObject) -> None:
         run, frontier = self.run, self._frontier
@@ -706,7 +700,7 @@ class Driver:
 
     async def record(self, kind: str, data: Mapping[str, JsonValue]) -> None:
         """Append one fact of a node to the log before it goes on."""
-        if kind == "tool_returned":
+        if kind == "tool_returned" and self.bus.has_provider("wave"):
             for note in await self._told_by_providers():
                 self._fact("note", note)
         self._fact(kind, {"wave": self.run.wave.number, **data})
@@ -732,6 +726,16 @@ class Driver:
         if lent[key] == 1:
             await self._slots.take()
         lent[key] -= 1
+
+
+async def _within(seconds: float, work: Awaitable[object], key: str) -> object:
+    try:
+        async with asyncio.timeout(seconds) as limit:
+            return await work
+    except TimeoutError:
+        if limit.expired():
+            raise TimeoutError(f"node {key!r} took longer than {seconds:g} s") from None
+        raise
 
 
 def _named(path: str, keys: Iterable[str]) -> set[str]:

@@ -135,21 +135,19 @@ def check_batch(events: Iterable[Event], last_seq: Mapping[str, int], last_pos: 
         LogConflict: naming the run and the position.
     """
     seqs = dict(last_seq)
-    for event in events:
-        expected = seqs.get(event.run_id, event.seq - 1) + 1
-        if event.seq != expected:
-            raise LogConflict(
-                f"run {event.run_id}: event {event.seq} ({event.kind}) does not follow event {expected - 1}: "
-                "another process has gone on with this run; load it again"
+    for seq, run_id, kind, _, _, pos, _ in events:
+        before = seqs.get(run_id, seq - 1)
+        if seq != before + 1 or 0 < pos <= last_pos:
+            wrong = (
+                f"event {seq} ({kind}) does not follow event {before}"
+                if seq != before + 1
+                else f"position {pos} is taken"
             )
-        seqs[event.run_id] = event.seq
-        if event.pos:
-            if event.pos <= last_pos:
-                raise LogConflict(
-                    f"run {event.run_id}: position {event.pos} is taken: "
-                    "another process has gone on with this run; load it again"
-                )
-            last_pos = event.pos
+            raise LogConflict(
+                f"run {run_id}: {wrong}: another process has gone on with this run; load it again"
+            )
+        seqs[run_id] = seq
+        last_pos = pos or last_pos
 
 
 class InMemoryEventLog:
@@ -168,25 +166,13 @@ class InMemoryEventLog:
     async def append_many(self, events: Sequence[Event]) -> None:
         if not events:
             return
-        tree = self._trees.setdefault(root_of(events[0].run_id), [])
-        runs = self._runs
-        pos = tree[-1].pos if tree else 0
-        seqs: dict[str, int] = {}
+        runs, tree = self._runs, self._trees.setdefault(root_of(events[0].run_id), [])
+        last = {run_id: runs[run_id][-1].seq for run_id in {event.run_id for event in events} & runs.keys()}
+        check_batch(events, last, tree[-1].pos if tree else 0)
         for event in events:
-            seq = seqs.get(event.run_id)
-            if seq is None:
-                run = runs.get(event.run_id)
-                seq = run[-1].seq if run else event.seq - 1
-            if event.seq != seq + 1 or 0 < event.pos <= pos:
-                last = {run_id: stored[-1].seq for run_id, stored in runs.items() if stored}
-                return check_batch(events, last, tree[-1].pos if tree else 0)
-            seqs[event.run_id] = event.seq
-            pos = event.pos or pos
-        for event in events:
-            run = runs.get(event.run_id)
-            if run is None:
-                run = runs[event.run_id] = []
-            run.append(event)
+            if event.run_id not in runs:
+                runs[event.run_id] = []
+            runs[event.run_id].append(event)
         tree.extend(events)
 
     async def events(self, run_id: str) -> list[Event]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from playground.kernel import readiness
@@ -87,7 +88,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What can be read off a plan once: order, edges by end, entries, terminals."""
+    """What can be read off a plan once: order, edges by end, entries, terminals, edges from no template."""
 
     order: dict[str, int]
     incoming: dict[str, tuple[Edge, ...]]
@@ -95,6 +96,7 @@ class Shape:
     entries: frozenset[str]
     terminals: tuple[str, ...]
     templates: frozenset[str]
+    inner: dict[str, int]
 
 
 class Plan:
@@ -117,7 +119,6 @@ class Plan:
         self.nodes: dict[str, Node] = {}
         self.edges: list[Edge] = []
         self._entry = tuple(entry)
-        self._shape: Shape | None = None
 
     @property
     def entry(self) -> tuple[str, ...]:
@@ -127,7 +128,7 @@ class Plan:
     @entry.setter
     def entry(self, names: Iterable[str]) -> None:
         self._entry = tuple(names)
-        self._shape = None
+        self._changed()
 
     def add(self, *nodes: Node) -> Plan:
         """Add nodes; their order is the order in which a wave's results are folded.
@@ -141,14 +142,17 @@ class Plan:
             if node.id in self.nodes:
                 raise ValueError(f"duplicate node id {node.id!r}: give each node a name of its own")
             self.nodes[node.id] = node
-        self._shape = None
+        self._changed()
         return self
 
     def edge(self, source: str, target: str, when: EdgePredicate | None = None) -> Plan:
         """Draw an edge, live always or while `when(state)` is true."""
         self.edges.append(Edge(source, target, when))
-        self._shape = None
+        self._changed()
         return self
+
+    def _changed(self) -> None:
+        self.__dict__.pop("shape", None)
 
     def validate(self) -> Plan:
         """Check what can be checked before a run.
@@ -184,20 +188,15 @@ class Plan:
         Raises:
             KeyError: there is none.
         """
-        return self.nodes[node_id.partition("#")[0]]
+        return self.nodes.get(node_id) or self.nodes[node_id.partition("#")[0]]
 
     def incoming(self, node_id: str) -> list[Edge]:
         """The edges that end at a node."""
         return list(self.shape.incoming.get(node_id, ()))
 
-    @property
+    @cached_property
     def shape(self) -> Shape:
         """The plan's structure, read once and again only after a change."""
-        if self._shape is None:
-            self._shape = self._read_shape()
-        return self._shape
-
-    def _read_shape(self) -> Shape:
         incoming = _by_end(self.nodes, self.edges, "target")
         outgoing = _by_end(self.nodes, self.edges, "source")
         templates = frozenset(key for key, node in self.nodes.items() if node.template)
@@ -210,6 +209,7 @@ class Plan:
             entries=frozenset(entries),
             terminals=marked or tuple(key for key in self.nodes if not outgoing[key]),
             templates=templates,
+            inner={key: sum(edge.source not in templates for edge in edges) for key, edges in incoming.items()},
         )
 
     def channel(self, key: str) -> Channel | None:

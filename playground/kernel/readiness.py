@@ -18,10 +18,11 @@ The rule for a pending node that no command has released:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from playground.kernel.types import NodeStatus
-from playground.kernel.values import JsonObject, JsonValue
+from playground.kernel.values import FrozenDict, FrozenList, JsonObject, JsonValue
 
 if TYPE_CHECKING:
     from playground.kernel.graph import Edge, Plan
@@ -72,12 +73,7 @@ class Reason(NamedTuple):
 
     def to_json(self) -> JsonObject:
         """The reason as it stands in an event."""
-        found: JsonObject = {"code": self.code}
-        if self.nodes:
-            found["nodes"] = list(self.nodes)
-        if self.code == "join_short":
-            found["done"], found["live"] = self.done, self.live
-        return found
+        return _told(self)
 
     @classmethod
     def from_json(cls, data: JsonValue) -> Reason:
@@ -96,6 +92,16 @@ class Reason(NamedTuple):
         names = " and ".join(self.nodes) or "nobody"
         sentence = _SENTENCES.get(self.code, self.code)
         return sentence.format(nodes=names, done=self.done, live=self.live)
+
+
+@lru_cache(maxsize=4096)
+def _told(reason: Reason) -> JsonObject:
+    found: JsonObject = {"code": reason.code}
+    if reason.nodes:
+        found["nodes"] = FrozenList(reason.nodes)
+    if reason.code == "join_short":
+        found["done"], found["live"] = reason.done, reason.live
+    return FrozenDict(found)
 
 
 _ENTRY, _RUNNING, _RAN = Reason("entry"), Reason("running"), Reason("ran")
@@ -138,10 +144,10 @@ def verdict(plan: Plan, run: Run, key: str, *, empty_fanout: bool = False) -> Re
         return _ENTRY
     if not edges:
         return Reason("edges") if has_run else Reason("not_commanded")
-    if len(edges) == 1 and edges[0].when is None and isinstance(plan.nodes[key].join, str):
-        source = edges[0].source
-        if run.is_completed(source):
-            return Reason("edges", (source,))
+    if len(edges) == 1 and edges[0].when is None and plan.nodes[key].join == "all":
+        before = run.node_states.get(edges[0].source)
+        if before is not None and before.status is NodeStatus.COMPLETED:
+            return Reason("edges", (edges[0].source,))
     return _by_edges(plan, run, key, edges, empty_fanout)
 
 
@@ -333,23 +339,22 @@ class Frontier:
     def __init__(self, plan: Plan, run: Run) -> None:
         self._plan = plan
         self._run = run
-        templates = plan.shape.templates
-        self._open = {
-            key: sum(edge.source not in templates and not run.is_terminal(edge.source) for edge in edges)
-            for key, edges in plan.shape.incoming.items()
-        }
-        self._candidates = set(keys_in_order(plan, run))
+        self._open = dict(plan.shape.inner)
+        self._candidates = {key for key in keys_in_order(plan, run) if self._may_be_ready(key)}
+        self.ended(key for key, state in run.node_states.items() if state.status.ended and "#" not in key)
 
     def take(self) -> list[tuple[str, Reason]]:
         """The ready nodes and why, in plan order."""
         found = []
         candidates, self._candidates = self._candidates, set()
+        plan, run = self._plan, self._run
         for key in candidates:
-            reason = verdict(self._plan, self._run, key)
-            if reason.code in READY:
+            reason = verdict(plan, run, key)
+            code = reason.code
+            if code in READY:
                 found.append((key, reason))
-            elif reason.code in _UNTIL_THE_STATE_CHANGES or (
-                reason.code == "open_predecessors" and self._plan.nodes[key].join != "all"
+            elif code in _UNTIL_THE_STATE_CHANGES or (
+                code == "open_predecessors" and plan.nodes[key].join != "all"
             ):
                 self._candidates.add(key)
         if len(found) > 1:
@@ -359,8 +364,9 @@ class Frontier:
 
     def ended(self, keys: Iterable[str]) -> None:
         """Nodes or instances completed or were skipped."""
-        for source in {key.partition("#")[0]: None for key in keys}:
-            self._count(source, -1)
+        outgoing, templates = self._plan.shape.outgoing, self._plan.shape.templates
+        for source in {key if key in outgoing else key.partition("#")[0] for key in keys}:
+            self._count(source, 0 if source in templates else -1)
 
     def released(self, key: str, *, was_ended: bool) -> None:
         """A command made a node or an instance pending."""
@@ -369,13 +375,14 @@ class Frontier:
             self._count(key, 1)
 
     def _count(self, source: str, step: int) -> None:
-        shape = self._plan.shape
-        if source in shape.templates:
-            step = 0
-        for edge in shape.outgoing[source]:
-            if edge.target in shape.templates:
-                continue
-            left = self._open[edge.target] + step
-            self._open[edge.target] = left
-            if left <= 0 or self._plan.nodes[edge.target].join != "all":
-                self._candidates.add(edge.target)
+        for edge in self._plan.shape.outgoing[source]:
+            target = edge.target
+            self._open[target] += step
+            if self._may_be_ready(target):
+                self._candidates.add(target)
+
+    def _may_be_ready(self, key: str) -> bool:
+        node = self._plan.nodes.get(key)
+        if node is None or key in self._run.activated:
+            return True
+        return not node.template and (self._open[key] <= 0 or node.join != "all")

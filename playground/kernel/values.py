@@ -96,6 +96,10 @@ class GrowingDict(FrozenDict):
     __slots__ = ()
 
 
+_DONE = frozenset({FrozenDict, FrozenList, bool, type(None)})
+"""Types whose values are frozen as they are."""
+
+
 def freeze(value: object, *where: str, limit: int = MAX_BYTES) -> JsonValue:
     """A private read-only copy of `value`; what is frozen already is returned as it is.
 
@@ -109,8 +113,10 @@ def freeze(value: object, *where: str, limit: int = MAX_BYTES) -> JsonValue:
         NotJson: naming `where`, the path inside the value, and the way out.
     """
     kind = type(value)
-    if value is None or kind is FrozenDict or kind is FrozenList or kind is bool:
+    if kind in _DONE:
         return value  # type: ignore[return-value]
+    if isinstance(value, str) and kind is str and value.isascii() and len(value) < limit:
+        return value
     room = [limit]
     try:
         frozen = _freeze(value, 0, room)
@@ -145,7 +151,7 @@ def _freeze(value: object, depth: int, room: list[int]) -> JsonValue:
     if type(value) is str:
         room[0] -= len(value) + 2
         return value if value.isascii() else _text(value)
-    if value is None or kind is bool or kind is FrozenDict or kind is FrozenList:
+    if kind in _DONE:
         return value  # type: ignore[return-value]
     if type(value) is int:
         if value.bit_length() > _MAX_INT_BITS:
