@@ -286,7 +286,7 @@ class Driver:
         for key, reason in found:
             why = reason.to_json()
             data = self._attempt_data(key, wave, why)
-            if reason.code == "edges":
+            if reason.code == "edges" and reason.nodes:
                 data["inputs"] = why["nodes"]
             elif reason.code == "goto" and key not in run.deliveries:
                 data["inputs"] = FrozenList(readiness.live_sources(self.plan, run, key))

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from playground.kernel.values import FrozenDict, JsonObject, JsonValue, freeze
+from playground.kernel.values import FrozenDict, JsonObject, JsonValue, frozen_object
 
 FORMAT = 1
 """Version of the events' meaning, written into each `run_started`."""
@@ -208,7 +208,7 @@ class InMemoryStore:
             raise VersionConflict(
                 f"run {run_id}: checkpoint version is {version}, expected {expected_version}: load it again"
             )
-        self._kept[run_id] = version + 1, freeze(dict(snapshot), f"snapshot of run {run_id}", limit=1 << 40)
+        self._kept[run_id] = version + 1, frozen_object(snapshot, f"snapshot of run {run_id}", limit=1 << 40)
         return version + 1
 
     async def load(self, run_id: str) -> JsonObject | None:

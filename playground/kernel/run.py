@@ -88,24 +88,16 @@ class Interrupt:
 
     def to_json(self) -> JsonObject:
         """The interrupt as it stands in events and snapshots."""
-        return {
-            "id": self.id,
-            "node": self.node_id,
-            "kind": self.kind,
-            "question": self.question,
-            "payload": self.payload,
-            "schema": self.schema,
-            "expires_at": self.expires_at,
-            "default": self.default,
-        }
+        return {"node": self.node_id, **{name: getattr(self, name) for name in _TOLD}}
 
     @classmethod
     def from_json(cls, data: Data, node_id: str | None = None) -> Interrupt:
         """The interrupt that an event or a snapshot holds, for the run in which `node_id` waits."""
-        told = {
-            key: data[key] for key in ("kind", "payload", "question", "id", "schema", "expires_at", "default")
-        }
+        told = {name: data[name] for name in _TOLD}
         return cls(**told, node_id=data["node"] if node_id is None else node_id)
+
+
+_TOLD = ("id", "kind", "question", "payload", "schema", "expires_at", "default")
 
 
 @dataclass(slots=True)
@@ -121,6 +113,10 @@ class NodeState:
     activation: int = 0
     why: JsonValue = None
     place: int = 0
+
+    def to_json(self) -> FrozenList:
+        """The state as it stands in a snapshot; the place is that among the instances there."""
+        return FrozenList((self.status.value, self.output, self.attempts, self.activation, self.why))
 
 
 @dataclass(slots=True)
@@ -143,10 +139,10 @@ class Activation:
     answers: dict[str, JsonValue] = field(default_factory=dict)
     answer: str = ""
 
-    def to_json(self) -> JsonObject:
+    def to_json(self) -> FrozenDict:
         """The activation as it stands in a snapshot."""
         kept = {name: FrozenDict(getattr(self, name)) for name in ("calls", "asks", "answers")}
-        return {"input": self.input, "failures": self.failures, "answer": self.answer, **kept}
+        return FrozenDict({"input": self.input, "failures": self.failures, "answer": self.answer, **kept})
 
     @classmethod
     def from_json(cls, data: Data) -> Activation:
@@ -168,10 +164,10 @@ class Wave:
     parked: bool = False
     committed: int = 0
 
-    def to_json(self) -> JsonObject:
+    def to_json(self) -> FrozenDict:
         """The wave as it stands in a snapshot."""
-        plain: JsonObject = {"number": self.number, "parked": self.parked, "committed": self.committed}
-        return {**plain, "queued": FrozenList(sorted(self.queued)), "returned": FrozenDict(self.returned)}
+        kept = {"queued": FrozenList(sorted(self.queued)), "returned": FrozenDict(self.returned)}
+        return FrozenDict({name: kept.get(name, getattr(self, name)) for name in self.__slots__})
 
     @classmethod
     def from_json(cls, data: Data) -> Wave:
@@ -428,26 +424,21 @@ class Run:
 
     # Snapshots: a cache of the fold.
 
-    def snapshot(self) -> JsonObject:
+    def snapshot(self) -> FrozenDict:
         """The whole run as JSON that shares nothing changeable with it; `restore` takes it back."""
-        plain = {name: getattr(self, name) for name in _PLAIN}
-        return {
-            "format": FORMAT,
-            **plain,
-            **{name: dict(getattr(self, name)) for name in _DICTS},
-            **{name: list(getattr(self, name)) for name in _LISTS},
-            "state": str(self.state),
-            "shared": {key: _own_copy(value) for key, value in self.shared.items()},
-            "node_states": {
-                key: [str(s.status), s.output, s.attempts, s.activation, s.why]
-                for key, s in self.node_states.items()
-            },
-            "instances": {key: list(keys) for key, keys in self.instances.items()},
-            "activated": {key: reason.to_json() for key, reason in self.activated.items()},
-            "activations": {key: found.to_json() for key, found in self.activations.items()},
-            "wave": self.wave.to_json(),
-            "interrupts": [interrupt.to_json() for interrupt in self.interrupts.values()],
-        }
+        parts: JsonObject = {name: getattr(self, name) for name in _PLAIN}
+        parts |= {name: FrozenDict(getattr(self, name)) for name in _DICTS}
+        parts |= {name: FrozenList(getattr(self, name)) for name in _LISTS}
+        parts["format"] = FORMAT
+        parts["state"] = self.state.value
+        parts["shared"] = FrozenDict({key: _own_copy(value) for key, value in self.shared.items()})
+        parts["node_states"] = FrozenDict({key: s.to_json() for key, s in self.node_states.items()})
+        parts["instances"] = FrozenDict({key: FrozenList(keys) for key, keys in self.instances.items()})
+        parts["activated"] = FrozenDict({key: reason.to_json() for key, reason in self.activated.items()})
+        parts["activations"] = FrozenDict({key: found.to_json() for key, found in self.activations.items()})
+        parts["wave"] = self.wave.to_json()
+        parts["interrupts"] = FrozenList([FrozenDict(asked.to_json()) for asked in self.interrupts.values()])
+        return FrozenDict(parts)
 
     @classmethod
     def restore(cls, plan: Plan, snapshot: Mapping[str, JsonValue]) -> Run:
@@ -585,17 +576,15 @@ def _node_queued(run: Run, data: Data) -> None:
 
 def _node_started(run: Run, data: Data) -> None:
     key = _open_wave(run, data)
-    if run.wave.queued:
-        run.wave.queued.discard(key)
+    run.wave.queued.discard(key)
     run.mark_running(key, data.get("why"))
 
 
 def _open_wave(run: Run, data: Data) -> str:
     """A start belongs to a wave, which it opens if it is new, and to an activation, likewise."""
-    number = data["wave"]
-    if number != run.wave.number:
+    if data["wave"] != run.wave.number:
+        run.metrics["waves"] = number = data["wave"]
         run.wave = Wave(number)
-        run.metrics["waves"] = number
     key: str = data["node"]
     if key not in run.activations:
         run.activations[key] = Activation(_input(run, key, data))
@@ -619,7 +608,7 @@ def _input(run: Run, key: str, data: Data) -> JsonValue:
 
 def _output(run: Run, source: str) -> JsonValue:
     if source in run.plan.shape.templates:
-        return FrozenList([run.state_of(key).output for key in run.instances.get(source, ())])
+        return FrozenList([run.node_states[key].output for key in run.instances.get(source, ())])
     return run.state_of(source).output
 
 
