@@ -541,13 +541,14 @@ class FnBody:
 
     def __init__(self, fn: Callable[..., object]) -> None:
         self.fn = fn
+        self._is_async = inspect.iscoroutinefunction(fn)
         self._wants_context = _takes_two(fn)
 
     async def run(self, input: JsonValue, ctx: NodeContext) -> Outcome:
         result = self.fn(input, ctx) if self._wants_context else self.fn(input)
-        if inspect.isawaitable(result):
-            result = await result
-        return coerce_outcome(result)
+        if self._is_async or inspect.isawaitable(result):
+            result = await cast("Awaitable[object]", result)
+        return result if type(result) is Outcome else coerce_outcome(result)
 
 
 def _takes_two(fn: Callable[..., object]) -> bool:

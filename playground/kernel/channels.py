@@ -281,7 +281,9 @@ class WaveWrites:
                 continue
             try:
                 delta[key] = (
-                    channel.lift(value) if len(writes) == 1 else channel.fold_all([new for new, _, _ in writes])
+                    channel.lift(value)
+                    if len(writes) == 1
+                    else channel.fold_all([new for new, _, _ in writes])
                 )
             except Exception as error:
                 raise fold_error(key, writers[key], error) from error

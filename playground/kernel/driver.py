@@ -19,6 +19,8 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from copy import copy
+from functools import partial
 from typing import TYPE_CHECKING
 
 from playground.kernel import readiness
@@ -91,7 +93,8 @@ class Slots:
     def give(self) -> None:
         """Give a slot back."""
         self._free += 1
-        self._wake()
+        if self._waiting:
+            self._wake()
 
     def _wake(self) -> None:
         while self._waiting:
@@ -133,12 +136,11 @@ class Driver:
         self._held: set[str] = set()
         self._lent: dict[str, int] = {}
         self._lost: dict[str, list[JsonValue]] = {}
-        self._frontier: Frontier | None = None
         self._task: asyncio.Task[object] | None = None
         self._cancels = 0
         self._failure: JsonObject | None = None
         self._returned: Sequence[str] = ()
-        self._kinds: set[str] = set()
+        self._fact = partial(tree.fact, run)
         self._breathed = time.monotonic()
 
     async def drive(self) -> None:
@@ -166,6 +168,7 @@ class Driver:
         run, tree, scheduler = self.run, self.tree, self.scheduler
         if run.event_seq == 0:
             self._begin()
+        self._frontier = Frontier(self.plan, run)
         keys = self._reopen()
         while run.state is RunState.RUNNING and self._failure is None:
             if keys:
@@ -188,11 +191,6 @@ class Driver:
             raise asyncio.CancelledError
         await asyncio.sleep(0)
         self._breathed = time.monotonic()
-
-    def _fact(self, kind: str, data: Mapping[str, JsonValue]) -> None:
-        self.tree.fact(self.run, kind, data)
-        if self.tree.breakpoints:
-            self._kinds.add(kind)
 
     # Between two waves: what comes next.
 
@@ -224,7 +222,7 @@ class Driver:
             return []
         reopened = [(key, Reason("recovered")) for key in run.open_nodes]
         if reopened and not run.wave.returned and not run.wave.parked:
-            reopened = sorted([*reopened, *self._ready()], key=lambda found: run.order_of(found[0]))
+            reopened = sorted([*reopened, *self._frontier.take()], key=lambda found: run.order_of(found[0]))
         return self._start(reopened, run.wave.number) if reopened else []
 
     def _advance(self) -> list[str]:
@@ -237,7 +235,9 @@ class Driver:
         try:
             if run.wave.parked or (run.interrupts and not all(a.node_id for a in run.interrupts.values())):
                 return self._suspend()
-            ready = self._ready()
+            if run.sweep:
+                self._finish_sweep()
+            ready = self._frontier.take()
             if not ready and run.interrupts:
                 return self._suspend()
             ready = ready or self._unstall()
@@ -254,16 +254,10 @@ class Driver:
             )
         return self._start(ready, run.wave.number + 1)
 
-    def _ready(self) -> list[tuple[str, Reason]]:
-        if self._frontier is None:
-            self._frontier = Frontier(self.plan, self.run)
-        return self._frontier.take()
-
     def _unstall(self) -> list[tuple[str, Reason]]:
         """Skip what can never run; if that frees nobody, let a fan-out that sent nothing count as done."""
-        plan, run, frontier = self.plan, self.run, self._frontier
-        assert frontier is not None
-        while True:
+        plan, run = self.plan, self.run
+        while readiness.unfinished(plan, run):
             dead = readiness.dead_branches(plan, run)
             if not dead:
                 keys = readiness.ready_keys(plan, run, empty_fanout=True)
@@ -272,17 +266,29 @@ class Driver:
                 dead = readiness.dead_circles(plan, run)
             if not dead:
                 return []
-            for key, reason in dead:
-                skipped: JsonObject = {"node": key, "wave": run.wave.number, "why": reason.to_json()}
-                self._fact("node_skipped", skipped)
-            frontier.ended([key for key, _ in dead])
-            ready = frontier.take()
+            self._skip(dead)
+            ready = self._frontier.take()
             if ready:
                 return ready
+        return []
+
+    def _skip(self, dead: Sequence[tuple[str, Reason]]) -> None:
+        """Skip nodes as one sweep; each fact tells how many of it are left, for an engine that finds it cut."""
+        for left, (key, reason) in zip(range(len(dead) - 1, -1, -1), dead, strict=True):
+            why = reason.to_json()
+            self._fact("node_skipped", {"node": key, "wave": self.run.wave.number, "why": why, "left": left})
+        self._frontier.ended([key for key, _ in dead])
+
+    def _finish_sweep(self) -> None:
+        """Skip the rest of a sweep that was cut, judged as it was when it began."""
+        run, begun = self.run, copy(self.run)
+        begun.node_states = {key: state for key, state in run.node_states.items() if key not in run.sweep}
+        dead = readiness.dead_branches(self.plan, begun) or readiness.dead_circles(self.plan, begun)
+        self._skip([(key, reason) for key, reason in dead if key not in run.sweep])
 
     def _start(self, found: list[tuple[str, Reason]], wave: int) -> list[str]:
         run = self.run
-        self._kinds.clear()
+        self.tree.kinds.pop(run.run_id, None)
         for key, reason in found:
             why = reason.to_json()
             data = self._attempt_data(key, wave, why)
@@ -319,7 +325,7 @@ class Driver:
                 tree.breakpoints,
                 next_nodes=_named(path, (key for key, _ in ready)),
                 last_nodes=_named(path, self._returned),
-                kinds=self._kinds,
+                kinds=tree.kinds[run.run_id],
                 shared=run.shared if run.parent_id is None else {},
             )
             if found is None:
@@ -459,7 +465,8 @@ class Driver:
                 await self._restart(key, run.state_of(key).why)
             while True:
                 try:
-                    self._accept(key, coerce_outcome(await self._attempt(node, key)))
+                    found = await self._attempt(node, key)
+                    self._accept(key, found if type(found) is Outcome else coerce_outcome(found))
                     return
                 except Parked as parked:
                     self._park(key, parked.interrupts)
@@ -558,7 +565,9 @@ class Driver:
                 asked = text_in(data, "id")
             self._park(key, [run.interrupts[asked]])
             return
-        value = freeze(outcome.value, "output of node ", key, limit=self.max_bytes)
+        value = outcome.value
+        if value is not None:
+            value = freeze(value, "output of node ", key, limit=self.max_bytes)
         found: JsonObject = {"node": key, "wave": run.wave.number, "value": value}
         if outcome.state_delta:
             channels = self.plan.channels
@@ -622,8 +631,7 @@ class Driver:
         self._returned = returned = list(run.wave.returned)
         if len(returned) > 1:
             returned.sort(key=run.order_of)
-        if self._frontier is not None:
-            self._frontier.ended(returned)
+        self._frontier.ended(returned)
         done = run.wave.committed
         try:
             delta = self._wave_delta(returned)
@@ -680,21 +688,21 @@ class Driver:
         return {"wave": wave.number, **writes.folded()}
 
     def _obey(self, by: str, command: JsonObject) -> None:
-        run, frontier = self.run, self._frontier
+        run = self.run
         data: JsonObject = {"wave": run.wave.number, "by": by, **command}
         if "send" in command:
             name = command["key"]
             key = run.instance_key(text_in(command, "send"), name if isinstance(name, str) else None)
             known = key in run.instance_inputs
             self._fact("control", {**data, "key": key})
-            if not known and frontier is not None:
-                frontier.released(key, was_ended=False)
+            if not known:
+                self._frontier.released(key, was_ended=False)
             return
         target = text_in(command, "goto")
         was_ended = run.is_terminal(target)
         self._fact("control", data)
-        if frontier is not None and target != END:
-            frontier.released(target, was_ended=was_ended)
+        if target != END:
+            self._frontier.released(target, was_ended=was_ended)
 
     # What the contexts of nodes ask of their host.
 

@@ -122,7 +122,7 @@ class CheckpointStore(Protocol):
         ...
 
 
-def check_batch(events: Iterable[Event], last_seq: Mapping[str, int], last_pos: int) -> None:
+def check_batch(events: Iterable[Event], last_seq: Mapping[str, int], last_pos: int) -> dict[str, int]:
     """What every log checks before it writes: `seq` and `pos` go on where the stored ones end.
 
     A run that the log does not know may begin at any `seq`: a checkpoint then holds what came before.
@@ -131,12 +131,15 @@ def check_batch(events: Iterable[Event], last_seq: Mapping[str, int], last_pos: 
         last_seq: the last stored `seq` of each run in the batch; absent: the run is new to the log.
         last_pos: the last stored `pos` of the tree.
 
+    Returns:
+        The last `seq` of each run in the batch.
+
     Raises:
         LogConflict: naming the run and the position.
     """
-    seqs = dict(last_seq)
+    seqs: dict[str, int] = {}
     for seq, run_id, kind, _, _, pos, _ in events:
-        before = seqs.get(run_id, seq - 1)
+        before = seqs[run_id] if run_id in seqs else last_seq.get(run_id, seq - 1)
         if seq != before + 1 or 0 < pos <= last_pos:
             wrong = (
                 f"event {seq} ({kind}) does not follow event {before}"
@@ -148,6 +151,7 @@ def check_batch(events: Iterable[Event], last_seq: Mapping[str, int], last_pos: 
             )
         seqs[run_id] = seq
         last_pos = pos or last_pos
+    return seqs
 
 
 class InMemoryEventLog:
@@ -158,6 +162,7 @@ class InMemoryEventLog:
     def __init__(self) -> None:
         self._runs: dict[str, list[Event]] = {}
         self._trees: dict[str, list[Event]] = {}
+        self._last: dict[str, int] = {}
 
     async def append(self, event: Event) -> int:
         await self.append_many((event,))
@@ -167,12 +172,12 @@ class InMemoryEventLog:
         if not events:
             return
         runs, tree = self._runs, self._trees.setdefault(root_of(events[0].run_id), [])
-        last = {run_id: runs[run_id][-1].seq for run_id in {event.run_id for event in events} & runs.keys()}
-        check_batch(events, last, tree[-1].pos if tree else 0)
+        self._last |= check_batch(events, self._last, tree[-1].pos if tree else 0)
         for event in events:
-            if event.run_id not in runs:
-                runs[event.run_id] = []
-            runs[event.run_id].append(event)
+            if event.run_id in runs:
+                runs[event.run_id].append(event)
+            else:
+                runs[event.run_id] = [event]
         tree.extend(events)
 
     async def events(self, run_id: str) -> list[Event]:

@@ -88,7 +88,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What can be read off a plan once: order, edges by end, entries, terminals, edges from no template."""
+    """What can be read off a plan once.
+
+    `inner` counts each node's edges that come from no template; `first` are the nodes that may be ready at once.
+    """
 
     order: dict[str, int]
     incoming: dict[str, tuple[Edge, ...]]
@@ -97,6 +100,7 @@ class Shape:
     terminals: tuple[str, ...]
     templates: frozenset[str]
     inner: dict[str, int]
+    first: frozenset[str]
 
 
 class Plan:
@@ -202,6 +206,7 @@ class Plan:
         templates = frozenset(key for key, node in self.nodes.items() if node.template)
         entries = self._entry or [key for key in self.nodes if not incoming[key] and key not in templates]
         marked = tuple(key for key, node in self.nodes.items() if node.terminal)
+        inner = {key: sum(edge.source not in templates for edge in edges) for key, edges in incoming.items()}
         return Shape(
             order={key: index for index, key in enumerate(self.nodes)},
             incoming=incoming,
@@ -209,7 +214,12 @@ class Plan:
             entries=frozenset(entries),
             terminals=marked or tuple(key for key in self.nodes if not outgoing[key]),
             templates=templates,
-            inner={key: sum(edge.source not in templates for edge in edges) for key, edges in incoming.items()},
+            inner=inner,
+            first=frozenset(
+                key
+                for key, node in self.nodes.items()
+                if not node.template and (inner[key] == 0 or node.join != "all" or key in entries)
+            ),
         )
 
     def channel(self, key: str) -> Channel | None:

@@ -95,14 +95,17 @@ class Reason(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def _told(reason: Reason) -> JsonObject:
-    found: JsonObject = {"code": reason.code}
-    if reason.nodes:
-        found["nodes"] = FrozenList(reason.nodes)
-    if reason.code == "join_short":
-        found["done"], found["live"] = reason.done, reason.live
+def _told(why: Reason) -> JsonObject:
+    found: JsonObject = {"code": why.code}
+    if why.nodes:
+        found["nodes"] = FrozenList(why.nodes)
+    if why.code == "join_short":
+        found["done"], found["live"] = why.done, why.live
     return FrozenDict(found)
 
+
+reason = lru_cache(maxsize=4096)(Reason)
+"""A reason that is likely to be given again."""
 
 _ENTRY, _RUNNING, _RAN = Reason("entry"), Reason("running"), Reason("ran")
 
@@ -136,7 +139,7 @@ def verdict(plan: Plan, run: Run, key: str, *, empty_fanout: bool = False) -> Re
         if parked:
             return Reason("parked", parked)
     if "#" in key:
-        return Reason("send", (run.senders[key],))
+        return reason("send", (run.senders[key],))
     shape = plan.shape
     edges = shape.incoming[key]
     has_run = state is not None and state.attempts > 0
@@ -145,9 +148,10 @@ def verdict(plan: Plan, run: Run, key: str, *, empty_fanout: bool = False) -> Re
     if not edges:
         return Reason("edges") if has_run else Reason("not_commanded")
     if len(edges) == 1 and edges[0].when is None and plan.nodes[key].join == "all":
-        before = run.node_states.get(edges[0].source)
+        source = edges[0].source
+        before = run.node_states.get(source)
         if before is not None and before.status is NodeStatus.COMPLETED:
-            return Reason("edges", (edges[0].source,))
+            return reason("edges", (source,))
     return _by_edges(plan, run, key, edges, empty_fanout)
 
 
@@ -307,7 +311,8 @@ def dead_circles(plan: Plan, run: Run) -> list[tuple[str, Reason]]:
 
 def unfinished(plan: Plan, run: Run) -> list[str]:
     """The nodes and instances of a stalled run that have not ended; a template that never ran is no loss."""
-    return [key for key in keys_in_order(plan, run) if not run.status_of(key).ended]
+    states = run.node_states
+    return [key for key in keys_in_order(plan, run) if key not in states or not states[key].status.ended]
 
 
 def explain(plan: Plan, run: Run, key: str) -> Reason:
@@ -340,8 +345,12 @@ class Frontier:
         self._plan = plan
         self._run = run
         self._open = dict(plan.shape.inner)
-        self._candidates = {key for key in keys_in_order(plan, run) if self._may_be_ready(key)}
-        self.ended(key for key, state in run.node_states.items() if state.status.ended and "#" not in key)
+        self._candidates = set(keys_in_order(plan, run) if run.node_states else plan.shape.first)
+        self.ended(
+            key
+            for key, state in run.node_states.items()
+            if state.status.ended and "#" not in key and key not in run.wave.returned
+        )
 
     def take(self) -> list[tuple[str, Reason]]:
         """The ready nodes and why, in plan order."""
@@ -349,10 +358,10 @@ class Frontier:
         candidates, self._candidates = self._candidates, set()
         plan, run = self._plan, self._run
         for key in candidates:
-            reason = verdict(plan, run, key)
-            code = reason.code
+            why = verdict(plan, run, key)
+            code = why.code
             if code in READY:
-                found.append((key, reason))
+                found.append((key, why))
             elif code in _UNTIL_THE_STATE_CHANGES or (
                 code == "open_predecessors" and plan.nodes[key].join != "all"
             ):
@@ -377,12 +386,7 @@ class Frontier:
     def _count(self, source: str, step: int) -> None:
         for edge in self._plan.shape.outgoing[source]:
             target = edge.target
-            self._open[target] += step
-            if self._may_be_ready(target):
+            self._open[target] = left = self._open[target] + step
+            node = self._plan.nodes[target]
+            if not node.template and (left <= 0 or node.join != "all"):
                 self._candidates.add(target)
-
-    def _may_be_ready(self, key: str) -> bool:
-        node = self._plan.nodes.get(key)
-        if node is None or key in self._run.activated:
-            return True
-        return not node.template and (self._open[key] <= 0 or node.join != "all")

@@ -217,6 +217,7 @@ class Run:
         self.decisions: dict[str, JsonObject] = {}
         self.parks: dict[str, int] = {}
         self.children: list[str] = []
+        self.sweep: list[str] = []
         self.breakpoints: list[JsonValue] = []
         self.passed = -1
         self.stepping = False
@@ -555,7 +556,7 @@ _PLAIN = (
     *("passed", "stepping", "ended_by", "failed_node", "final_output", "sends"),
 )
 _DICTS = ("instance_inputs", "senders", "deliveries", "decisions", "parks", "metrics")
-_LISTS = ("children", "breakpoints")
+_LISTS = ("children", "breakpoints", "sweep")
 
 
 def _run_started(run: Run, data: Data) -> None:
@@ -707,6 +708,10 @@ def _node_cancelled(run: Run, data: Data) -> None:
 
 def _node_skipped(run: Run, data: Data) -> None:
     run.mark_skipped(data["node"], data.get("why"))
+    if data.get("left"):
+        run.sweep.append(data["node"])
+    else:
+        run.sweep.clear()
 
 
 def _state_delta(run: Run, data: Data) -> None:

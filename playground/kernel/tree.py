@@ -9,6 +9,7 @@ passes through `fact`, and nothing is acted on before `flush` has kept it.
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from playground.kernel.breakpoints import Breakpoint
@@ -16,7 +17,6 @@ from playground.kernel.bus import Bus
 from playground.kernel.eventlog import Event, EventLog, InMemoryEventLog
 from playground.kernel.run import Run, split_park
 from playground.kernel.values import FrozenDict, JsonValue, text_in
-
 
 _event = tuple.__new__
 """Makes an `Event` as its own constructor does, at a third of the cost."""
@@ -29,7 +29,7 @@ class Tree:
         pos: position of the latest fact.
         parks: how often each path has parked, so that interrupt ids never recur.
         root: the root run.
-        breakpoints: where it stops.
+        breakpoints: where it stops; `kinds`: the kinds of events since each run's latest starts, where it may.
         pausing, cancelled: what someone outside has asked for.
         broken: the error that ended the writing; nothing more is kept after it.
     """
@@ -39,6 +39,7 @@ class Tree:
         self.pos = root.last_pos
         self.parks = dict(root.parks)
         self.breakpoints: tuple[Breakpoint, ...] = ()
+        self.kinds: defaultdict[str, set[str]] = defaultdict(set)
         self.pausing = False
         self.cancelled = False
         self.broken: BaseException | None = None
@@ -63,6 +64,8 @@ class Tree:
         run.take(event)
         self.pos = pos
         self._outbox.append(event)
+        if self.breakpoints:
+            self.kinds[run.run_id].add(kind)
 
     async def flush(self) -> None:
         """Append what is queued as one batch, then tell the bus; afterwards all facts made so far are kept.

@@ -117,6 +117,8 @@ def freeze(value: object, *where: str, limit: int = MAX_BYTES) -> JsonValue:
         return value  # type: ignore[return-value]
     if isinstance(value, str) and kind is str and value.isascii() and len(value) < limit:
         return value
+    if isinstance(value, int) and kind is int and value.bit_length() <= 64:
+        return value
     room = [limit]
     try:
         frozen = _freeze(value, 0, room)
@@ -265,7 +267,8 @@ def list_in(data: Mapping[str, JsonValue], key: str) -> list[JsonValue]:
 
 def dicts_in(data: Mapping[str, JsonValue], key: str) -> list[JsonObject]:
     """The list of objects under `key`, empty if it is missing; errors as in `text_in`."""
-    return [dict_in({key: item}, key) for item in list_in(data, key)]
+    items = list_in(data, key)
+    return [item if isinstance(item, dict) else dict_in({key: item}, key) for item in items]
 
 
 def texts_in(data: Mapping[str, JsonValue], key: str) -> list[str]:

@@ -27,12 +27,19 @@ from playground.kernel import (
     SubPlanBody,
     ToolCall,
     ToolResult,
+    driver,
     replay,
 )
 from tests.kernel.plans import Ledger, PlanSpec, World, law, waiting_specs
 from tests.kernel.steps import asks, does, plan_of, step
 
 STORES = ("memory", "sqlite", "file")
+
+
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two calls in one turn the first asks first, however busy the machine is."""
+    monkeypatch.setattr(driver, "YIELD_AFTER", 3600)
 
 
 class Place:
