@@ -13,7 +13,7 @@ the log records, so a replay counts nothing twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -118,10 +118,10 @@ class Channel:
             return value
         return self.fold(self.empty, value)
 
-    def fold_all(self, values: Sequence[JsonValue]) -> JsonValue:
-        """The writes of several nodes as one wave delta, folded from the identity."""
-        folded = self.own(self.lift(values[0]))
-        for value in values[1:]:
+    def fold_on(self, lifted: JsonValue, values: Iterable[JsonValue]) -> JsonValue:
+        """A lifted write and the writes of further nodes as one wave delta."""
+        folded = self.own(lifted)
+        for value in values:
             if type(folded) is GrowingList and type(value) is FrozenList:
                 list.extend(folded, value)
             else:
@@ -280,11 +280,9 @@ class WaveWrites:
                 resets[key] = value
                 continue
             try:
-                delta[key] = (
-                    channel.lift(value)
-                    if len(writes) == 1
-                    else channel.fold_all([new for new, _, _ in writes])
-                )
+                delta[key] = channel.lift(value)
+                if len(writes) > 1:
+                    delta[key] = channel.fold_on(delta[key], [new for new, _, _ in writes[1:]])
             except Exception as error:
                 raise fold_error(key, writers[key], error) from error
         found: JsonObject = {

@@ -273,7 +273,7 @@ class Driver:
         return []
 
     def _skip(self, dead: Sequence[tuple[str, Reason]]) -> None:
-        """Skip nodes as one sweep; each fact tells how many of it are left, for an engine that finds it cut."""
+        """Skip nodes as one sweep; each fact tells how many are left, for an engine that finds it cut."""
         for left, (key, reason) in zip(range(len(dead) - 1, -1, -1), dead, strict=True):
             why = reason.to_json()
             self._fact("node_skipped", {"node": key, "wave": self.run.wave.number, "why": why, "left": left})

@@ -90,7 +90,7 @@ class Node:
 class Shape:
     """What can be read off a plan once.
 
-    `inner` counts each node's edges that come from no template; `first` are the nodes that may be ready at once.
+    `inner` counts each node's edges that come from no template; `first` are those that may be ready at once.
     """
 
     order: dict[str, int]

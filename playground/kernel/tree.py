@@ -29,7 +29,7 @@ class Tree:
         pos: position of the latest fact.
         parks: how often each path has parked, so that interrupt ids never recur.
         root: the root run.
-        breakpoints: where it stops; `kinds`: the kinds of events since each run's latest starts, where it may.
+        breakpoints: where it stops; if anywhere, `kinds` are the events since each run's latest starts.
         pausing, cancelled: what someone outside has asked for.
         broken: the error that ended the writing; nothing more is kept after it.
     """
