@@ -27,7 +27,7 @@ def parts() -> dict[str, Part]:
     """Every comparison by name, in the order in which they run."""
     from bench import agenton, runtime, strategies
     from bench.kernel import bus, cold, durable, memory, resume, waves
-    from bench.web import click, stream
+    from bench.web import click, page, stream
 
     async def imports(how: How) -> list[Table]:
         return cold.cold(how)
@@ -49,6 +49,7 @@ def parts() -> dict[str, Part]:
         "import": imports,
         "stream": stream.stream,
         "click": click.click,
+        "page": page.page,
         "agenton": printing(agenton.main),
         "react": runtime.react,
         "strategies": printing(strategies.main),

@@ -246,6 +246,7 @@ def test_templates_carry_no_inline_script_style_or_handler() -> None:
     wrong = [
         f"{where(path, line)} has {what}"
         for path in files("templates", "*.html")
+        if path.name != "keepsake.html"  # has no server behind it, and names each by its hash
         for line, what in inline_code(path.read_text(encoding="utf-8"))
     ]
     assert not wrong, "\n".join(wrong)

@@ -35,6 +35,7 @@ ROUTES: list[BaseRoute] = [
     Route("/runs", pages.start, methods=["POST"]),
     Route("/runs/{run_id}", pages.run),
     Route("/runs/{run_id}/live", pages.Live(), methods=["GET"]),
+    Route("/runs/{run_id}/export", pages.export),
     Route("/runs/{run_id}/moment", pages.moment),
     Route("/runs/{run_id}/events", pages.more),
     Route("/runs/{run_id}/steps/{interrupt:path}", pages.step),

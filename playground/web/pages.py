@@ -6,6 +6,7 @@ and anyone else with a redirect to the page itself.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
@@ -18,7 +19,7 @@ from playground.kernel import Interrupt, JsonValue, RunState, root_of
 from playground.kernel.values import thaw
 from playground.runtime.openai_lite import OpenAICompatibleLlm
 from playground.sessions import Answer, Conflict, Invalid, NotFound, Options, Sessions, family
-from playground.web import bodies, forms, gallery, paths, render, runviews, stops, templating, views
+from playground.web import bodies, forms, gallery, keepsake, paths, render, runviews, stops, templating, views
 from playground.web.branchviews import BranchTree, Comparison, branch_tree, comparison
 from playground.web.desk import desk_of, sessions_of
 from playground.web.i18n import Language, Translator
@@ -172,6 +173,16 @@ def _position(request: Request, name: str, story: Story) -> int | None:
     if at > story.pos:
         raise NotFound(f"run {story.root} has no position {at}: choose one from 1 to {story.pos}")
     return at
+
+
+async def export(request: Request) -> Response:
+    """`GET /runs/{run_id}/export`: the run as one file that needs no server."""
+    sessions, lang = sessions_of(request), language_of(request)
+    story = await desk_of(request).watches.story(root_of(request.path_params["run_id"]))
+    run = keepsake.keepsake(story, sessions, lang)
+    text = await asyncio.to_thread(keepsake.written, run, list(story.events), story.plan, lang)
+    name = f'attachment; filename="{story.root}.html"'
+    return Response(text, headers={"content-disposition": name}, media_type="text/html")
 
 
 async def moment(request: Request) -> Response:

@@ -95,6 +95,11 @@ def breakpoints(run_id: str) -> str:
     return f"{run(run_id)}/breakpoints"
 
 
+def keepsake(run_id: str) -> str:
+    """The run as one HTML file, to be kept."""
+    return f"{run(run_id)}/export"
+
+
 def export(run_id: str) -> str:
     """The run as JSON Lines."""
     return f"/api{run(run_id)}/export"

@@ -35,8 +35,12 @@ BRIEF = 90
 
 
 @cache
-def environment(language: Language) -> Environment:
-    """The Jinja environment that speaks a language."""
+def environment(language: Language, *, alone: bool = False) -> Environment:
+    """The Jinja environment that speaks a language.
+
+    Args:
+        alone: for pages that have their icons inside of them, as there is no server to ask.
+    """
     env = Environment(
         loader=FileSystemLoader(assets.path("templates")),
         autoescape=True,
@@ -51,7 +55,7 @@ def environment(language: Language) -> Environment:
         lang=language,
         languages=[(code, NAMES[code]) for code in LANGUAGES],
         paths=paths,
-        asset=asset,
+        asset=_nowhere if alone else asset,
         sheet=SHEET,
         config=HTMX,
         kind_of=kind_of,
@@ -94,9 +98,9 @@ def warm() -> None:
             env.get_template(name)
 
 
-def page(name: str, language: Language, /, **context: object) -> str:
-    """A whole page, `templates/pages/<name>.html`."""
-    return environment(language).get_template(f"pages/{name}.html").render(**context)
+def page(name: str, language: Language, /, *, alone: bool = False, **context: object) -> str:
+    """A whole page, `templates/pages/<name>.html`; `alone` if it is to do without a server."""
+    return environment(language, alone=alone).get_template(f"pages/{name}.html").render(**context)
 
 
 def region(name: str, language: Language, /, **context: object) -> str:
@@ -123,6 +127,11 @@ def lines(partials: Iterable[str]) -> str:
 def asset(name: str) -> str:
     """The address of a static file, with a mark that changes when the file does."""
     return f"{paths.static(name)}?{sha256(content(name)).hexdigest()[:8]}"
+
+
+def _nowhere(_: str) -> str:
+    """The address of a static file that is part of the page."""
+    return ""
 
 
 def _finalize(value: object) -> object:
