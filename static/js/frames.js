@@ -1,36 +1,22 @@
-// What the stream brings is shown once a frame, all of it together, so that the page costs the same however fast a run
-// is. When more comes than a frame can show, the stream is not read on: the server then knows that this viewer is slow.
+// What the stream brings is shown once a frame, and no longer than a part of it: so the page stays at hand however fast
+// a run is. When more comes than can be shown, the stream is not read on; the server then knows that this viewer is slow.
 const stream = document.getElementById("stream");
-const MOST = 30_000;
+const MOST = 50;
+const SPAN = 8;
 let waiting = [];
-let size = 0;
 let readOn = null;
 let frame = 0;
 
-// htmx finds every target of a text before it replaces the first: what is replaced twice must come in two texts.
-const REPLACED = /<hx-partial hx-target="([^"]*)" hx-swap="outerHTML">/g;
-
-function texts(messages) {
-  const found = [];
-  let replaced = new Set();
-  for (const message of messages) {
-    const targets = Array.from(message.matchAll(REPLACED), ([, target]) => target);
-    if (!found.length || targets.some((target) => replaced.has(target))) {
-      found.push("");
-      replaced = new Set();
-    }
-    found[found.length - 1] += message;
-    for (const target of targets) replaced.add(target);
-  }
-  return found;
-}
-
+// One after the other: each message may speak of what the one before has brought.
 async function show() {
-  const messages = waiting;
-  [waiting, size] = [[], 0];
-  for (const text of texts(messages)) await htmx.swap({ sourceElement: stream, target: stream, swap: "none", text });
-  frame = waiting.length ? requestAnimationFrame(show) : 0;
-  readOn?.();
+  const until = performance.now() + SPAN;
+  try {
+    do await htmx.swap({ sourceElement: stream, target: stream, swap: "none", text: waiting.shift() });
+    while (waiting.length && performance.now() < until);
+  } finally {
+    frame = waiting.length ? requestAnimationFrame(show) : 0;
+    if (waiting.length < MOST) readOn?.();
+  }
 }
 
 stream?.addEventListener("htmx:sse:before:message", (event) => {
@@ -38,7 +24,6 @@ stream?.addEventListener("htmx:sse:before:message", (event) => {
   if (message.event) return;
   event.detail.cancelled = true;
   waiting.push(message.data);
-  size += message.data.length;
   frame ||= requestAnimationFrame(show);
-  if (size > MOST) waitUntil(new Promise((done) => (readOn = done)));
+  if (waiting.length >= MOST) waitUntil(new Promise((done) => (readOn = done)));
 });

@@ -79,7 +79,7 @@ def test_a_page_that_follows_a_busy_run_to_its_end_has_its_newest_rows_without_a
 ) -> None:
     start(page, server, "rounds")
     mood(page, "completed")
-    expect(page.locator("#connection")).to_have_attribute("data-state", "ended")
+    expect(page.locator("#timeline > li").last).to_have_attribute("data-kind", "run_completed")
     seen = positions(page)
     assert len(seen) <= MOST
     assert seen == list(range(seen[0], int(page.locator("#at").get_attribute("max") or 0) + 1))
