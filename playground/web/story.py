@@ -196,7 +196,7 @@ class Story:
                 if event.run_id == self.root:
                     self.run.apply(event)
                     if event.seq % LEAP == 0:
-                        self._stood.append((event.pos, self.run.snapshot()))
+                        self._stood.append((event.pos, dict(self.run.snapshot())))
         except LogError:
             self.foreign = True
             self._stood.clear()

@@ -37,9 +37,10 @@ async def ran(sessions: Sessions, key: str, given: str | None = None) -> str:
 
 
 @pytest.mark.usefixtures("short_leaps")
+@pytest.mark.parametrize("store", ["memory:", "sqlite:{}/runs.db", "file:{}/runs"])
 @pytest.mark.parametrize("key", BUNDLED)
-async def test_a_moment_of_a_story_is_what_the_log_folds_to(key: str) -> None:
-    sessions = Sessions(open_store("memory:"), Catalog([assets.path("scenarios")]))
+async def test_a_moment_of_a_story_is_what_the_log_folds_to(key: str, store: str, tmp_path: Path) -> None:
+    sessions = Sessions(open_store(store.format(tmp_path)), Catalog([assets.path("scenarios")]))
     await sessions.open()
     told = await Watches(sessions).story(await ran(sessions, key))
     for pos in range(1, told.pos + 1):
