@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import NoReturn
 
-from playground.kernel.values import JsonValue
+from playground.kernel.values import FrozenDict, FrozenList, JsonObject, JsonValue, freeze
 
 
 def _refuse(word: str) -> NoReturn:
@@ -13,7 +14,22 @@ def _refuse(word: str) -> NoReturn:
 
 
 _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False)
-_decoder = json.JSONDecoder(parse_constant=_refuse)
+_plain = json.JSONDecoder(parse_constant=_refuse)
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def _frozen(fields: JsonObject) -> FrozenDict:
+    for key, value in fields.items():
+        if type(value) is list:
+            fields[key] = _frozen_list(value)
+    return FrozenDict(fields)
+
+
+def _frozen_list(items: list[JsonValue]) -> FrozenList:
+    return FrozenList([_frozen_list(item) if type(item) is list else item for item in items])
+
+
+_decoder = json.JSONDecoder(parse_constant=_refuse, object_hook=_frozen)
 
 
 def encode(value: JsonValue) -> str:
@@ -22,19 +38,22 @@ def encode(value: JsonValue) -> str:
 
 
 def decode(text: str) -> JsonValue:
-    """The value of a JSON text.
+    """The value of a JSON text, frozen as it is read: whoever wrote it here had it checked.
 
     Raises:
         ValueError: it is none.
     """
     value: JsonValue
     text = text.strip(" \t\r\n")
+    doubtful = _SURROGATE.search(text) is not None
     try:
-        value, end = _decoder.raw_decode(text)
+        value, end = (_plain if doubtful else _decoder).raw_decode(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON from character {error.pos + 1} on") from None
     except RecursionError:
         raise ValueError("not JSON that can be read: it nests too deep") from None
     if end != len(text):
         raise ValueError(f"not JSON from character {end + 1} on")
-    return value
+    if doubtful:
+        return freeze(value, limit=len(text))
+    return _frozen_list(value) if type(value) is list else value

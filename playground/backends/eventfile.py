@@ -26,10 +26,10 @@ from playground.backends.codec import decode, encode
 from playground.backends.journal import read_header
 from playground.backends.store import DamagedLog, frozen_data
 from playground.kernel.eventlog import Event, root_of
-from playground.kernel.values import JsonObject
+from playground.kernel.values import FrozenDict, JsonObject
 
 _HEAD = re.compile(rb'^\{"run_id":"([^"]+)","seq":(\d+),"pos":(\d+),', re.MULTILINE)
-_SHAPES = {(int, str, str, dict, parent, int, ts) for parent in (str, NoneType) for ts in (float, int)}
+_SHAPES = {(int, str, str, FrozenDict, parent, int, ts) for parent in (str, NoneType) for ts in (float, int)}
 _BATCH_END = re.compile(rb',"batch":(\d+)\}$')
 
 

@@ -232,7 +232,7 @@ class FileCheckpointStore:
             check_format(fields["format"], FORMAT, str(path))
             snapshot = fields.get("snapshot")
             if isinstance(snapshot, dict) and fields.get("run_id") == run_id:
-                return snapshot
+                return dict(snapshot)
         raise _bad_checkpoint(path, run_id)
 
     async def forget(self, root_id: str) -> None:

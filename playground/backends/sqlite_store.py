@@ -39,7 +39,7 @@ from playground.backends.store import (
 )
 from playground.kernel.eventlog import Event, check_batch, check_run_id
 from playground.kernel.types import RunState
-from playground.kernel.values import JsonObject, JsonValue, freeze, frozen_object
+from playground.kernel.values import JsonObject, JsonValue, freeze, frozen_object, thaw
 
 T = TypeVar("T")
 Cell: TypeAlias = str | int | float | None
@@ -306,7 +306,7 @@ class SqliteCheckpointStore:
                 f"{self._file.path}: the checkpoint of run {run_id} is not JSON: "
                 "delete that row; the log has the run"
             )
-        return snapshot
+        return dict(snapshot)
 
 
 class SqliteRunIndex:
@@ -372,11 +372,11 @@ class SqliteDocuments:
 
     async def get(self, space: str, key: str) -> JsonValue:
         rows = self._file.read("select value from document where space = ? and key = ?", (space, key))
-        return decode(rows[0][0]) if rows else None
+        return thaw(decode(rows[0][0])) if rows else None
 
     async def all(self, space: str) -> dict[str, JsonValue]:
         rows = self._file.read("select key, value from document where space = ? order by id", (space,))
-        return {key: decode(value) for key, value in rows}
+        return {key: thaw(decode(value)) for key, value in rows}
 
     async def delete(self, space: str, key: str) -> None:
         await self._file.write(

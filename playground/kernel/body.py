@@ -547,7 +547,7 @@ class FnBody:
     async def run(self, input: JsonValue, ctx: NodeContext) -> Outcome:
         result = self.fn(input, ctx) if self._wants_context else self.fn(input)
         if self._is_async or inspect.isawaitable(result):
-            result = await cast("Awaitable[object]", result)
+            result = await result  # type: ignore[misc]
         return result if type(result) is Outcome else coerce_outcome(result)
 
 

@@ -139,6 +139,7 @@ class Driver:
         self._task: asyncio.Task[object] | None = None
         self._cancels = 0
         self._failure: JsonObject | None = None
+        self._wave: list[str] = []
         self._returned: Sequence[str] = ()
         self._fact = partial(tree.fact, run)
         self._breathed = time.monotonic()
@@ -301,7 +302,8 @@ class Driver:
                 self._fact("node_started", data)
             else:
                 self._fact("node_queued", data)
-        return [key for key, _ in found]
+        self._wave = [key for key, _ in found]
+        return self._wave
 
     def _attempt_data(self, key: str, wave: int, why: JsonValue) -> JsonObject:
         state = self.run.node_states.get(key)
@@ -453,7 +455,8 @@ class Driver:
 
     async def _run_member(self, key: str) -> None:
         await self._run_node(key)
-        await self.tree.flush()
+        if not self.tree.unheard:  # the barrier keeps it soon enough
+            await self.tree.flush()
 
     async def _run_node(self, key: str) -> None:
         """Attempt a node until it returns, parks, or fails for good; write down which."""
@@ -628,9 +631,10 @@ class Driver:
                 return
             for note in told:
                 self._fact("note", note)
-        self._returned = returned = list(run.wave.returned)
-        if len(returned) > 1:
-            returned.sort(key=run.order_of)
+        returned = [key for key in self._wave if key in run.wave.returned]
+        if len(returned) < len(run.wave.returned):  # some had returned to an engine that is gone
+            returned = sorted(run.wave.returned, key=run.order_of)
+        self._returned = returned
         self._frontier.ended(returned)
         done = run.wave.committed
         try:

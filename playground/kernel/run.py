@@ -116,7 +116,7 @@ class NodeState:
 
     def to_json(self) -> FrozenList:
         """The state as it stands in a snapshot; the place is that among the instances there."""
-        return FrozenList((self.status.value, self.output, self.attempts, self.activation, self.why))
+        return FrozenList((str(self.status), self.output, self.attempts, self.activation, self.why))
 
 
 @dataclass(slots=True)
@@ -160,13 +160,14 @@ class Wave:
 
     number: int = 0
     queued: set[str] = field(default_factory=set)
-    returned: dict[str, JsonObject] = field(default_factory=dict)
+    returned: dict[str, Data] = field(default_factory=dict)
     parked: bool = False
     committed: int = 0
 
     def to_json(self) -> FrozenDict:
         """The wave as it stands in a snapshot."""
-        kept = {"queued": FrozenList(sorted(self.queued)), "returned": FrozenDict(self.returned)}
+        returned = cast("dict[str, JsonValue]", self.returned)
+        kept = {"queued": FrozenList(sorted(self.queued)), "returned": FrozenDict(returned)}
         return FrozenDict({name: kept.get(name, getattr(self, name)) for name in self.__slots__})
 
     @classmethod
@@ -356,6 +357,10 @@ class Run:
     def add_instance(self, template: str, payload: JsonValue, key: str | None = None, by: str = "") -> str:
         """Make an instance of a template, or find it: the same key is the same instance."""
         full = self.instance_key(template, key)
+        self._make_instance(full, template, payload, by)
+        return full
+
+    def _make_instance(self, full: str, template: str, payload: JsonValue, by: str) -> None:
         self.sends += 1
         if full not in self.instance_inputs:
             self.instance_inputs[full] = payload
@@ -363,7 +368,6 @@ class Run:
             siblings = self.instances.setdefault(template, [])
             self.node_states[full] = NodeState(place=len(siblings))
             siblings.append(full)
-        return full
 
     def become(self, target: RunState) -> None:
         """Change state, if that is allowed.
@@ -619,7 +623,7 @@ def _node_completed(run: Run, data: Data) -> None:
     if run.interrupts:
         for interrupt_id in [id for id, asked in run.interrupts.items() if asked.node_id == key]:
             _interrupt_cancelled(run, {"id": interrupt_id})
-    run.wave.returned[key] = cast("JsonObject", data)
+    run.wave.returned[key] = data
 
 
 def _node_parked(run: Run, data: Data) -> None:
@@ -725,7 +729,7 @@ def _control(run: Run, data: Data) -> None:
     run.wave.committed += 1
     by, payload = data["by"], data.get("payload")
     if "send" in data:
-        run.add_instance(data["send"], payload, data["key"].partition("#")[2], by)
+        run._make_instance(data["key"], data["send"], payload, by)
         return
     target = data["goto"]
     if target == END:

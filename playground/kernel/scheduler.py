@@ -286,8 +286,11 @@ class Scheduler:
             AlreadyAnswered: a question was decided before.
             Expired: a question has expired; `expire` goes on from there.
         """
-        await self.answer(plan, run_id, value, by=by, via=via, comment=comment)
-        return await self.recover(plan, run_id)
+        async with self._lock(run_id):
+            tree, run = await self._answered(plan, run_id, value, by=by, via=via, comment=comment)
+            self._enter(tree)
+        await self._drive(tree)
+        return run
 
     async def answer(
         self, plan: Plan, run_id: str, value: object = None, *, by: str = "", via: str = "", comment: str = ""
@@ -298,14 +301,16 @@ class Scheduler:
             As `resume` does.
         """
         async with self._lock(run_id):
-            tree, run = await self._load_tree(plan, run_id)
-            answers = self._answers(run, value)
-            told = {"by": by, "via": via, "comment": comment}
-            about: JsonObject = {"at": self.clock(), **{key: text for key, text in told.items() if text}}
-            for interrupt_id, answer in answers.items():
-                self._answer(tree, run, interrupt_id, answer, about)
-            await tree.flush()
+            _, run = await self._answered(plan, run_id, value, by=by, via=via, comment=comment)
         return run
+
+    async def _answered(self, plan: Plan, run_id: str, value: object, **told: str) -> tuple[Tree, Run]:
+        tree, run = await self._load_tree(plan, run_id)
+        about: JsonObject = {"at": self.clock(), **{key: text for key, text in told.items() if text}}
+        for interrupt_id, answer in self._answers(run, value).items():
+            self._answer(tree, run, interrupt_id, answer, about)
+        await tree.flush()
+        return tree, run
 
     async def expire(self, plan: Plan, run_id: str) -> Run:
         """Let the questions whose time is over take their default answer, and go on.
@@ -321,7 +326,9 @@ class Scheduler:
             for asked in over:
                 self._answer(tree, run, asked.id, asked.default, {"outcome": "expired", "at": self.clock()})
             await tree.flush()
-        return await self.recover(plan, run_id)
+            self._enter(tree)
+        await self._drive(tree)
+        return run
 
     async def recover(self, plan: Plan, run_id: str) -> Run:
         """Go on with a run whose engine is gone; one that is suspended or ended is returned as it is.

@@ -82,7 +82,7 @@ class Tree:
                 raise self.broken
             if not self._outbox:
                 return
-            if self._at_once and not self._bus.heard:
+            if self.unheard:
                 await self._append()
                 return
             self._writing = asyncio.create_task(self._write())
@@ -104,6 +104,11 @@ class Tree:
             raise
         finally:
             self._writing = None
+
+    @property
+    def unheard(self) -> bool:
+        """Whether nobody outside this process's memory can tell when a fact is kept."""
+        return self._at_once and not self._bus.heard
 
     async def _append(self) -> Sequence[Event]:
         batch, self._outbox = self._outbox, []

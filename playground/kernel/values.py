@@ -176,13 +176,16 @@ def _freeze(value: object, depth: int, room: list[int]) -> JsonValue:
         if isinstance(value, list):
             items = []
             for step, item in enumerate(value):  # noqa: B007 - an error reads it
-                items.append(_freeze(item, depth + 1, room))
+                items.append(item if type(item) in _DONE else _freeze(item, depth + 1, room))
             return FrozenList(items)
         fields: JsonObject = {}
         for step, item in value.items():
             key = step if type(step) is str and step.isascii() else _key(step)
             if type(item) is str and item.isascii():  # most fields are such: no call for them
                 room[0] -= len(key) + len(item) + 5
+                fields[key] = item
+            elif type(item) in _DONE:
+                room[0] -= len(key) + 3
                 fields[key] = item
             else:
                 room[0] -= len(key) + 3
