@@ -35,7 +35,7 @@ def kept(page: Page, server: Server, folder: Path, key: str = "trader", verdict:
     page.get_by_role("button", name=verdict, exact=True).click()
     mood(page, "completed")
     with page.expect_download() as download:
-        page.get_by_role("link", name="As one page").click()
+        page.get_by_role("link", name="Save as one page").click()
     file = folder / download.value.suggested_filename
     download.value.save_as(file)
     server.stop()
