@@ -1,7 +1,7 @@
 """Static files: what has a mark of its content in its address may be kept for ever.
 
-The style sheets are files of their own to whoever writes them, and one to a
-browser: together they are smaller, and asked for once.
+Style sheets and the scripts of the run page are files of their own to whoever
+writes them, and one to a browser: together they are smaller, and asked for once.
 """
 
 from __future__ import annotations
@@ -39,15 +39,41 @@ STYLES = (
 )
 """The files of `static/css`; the first one fixes the order of their layers."""
 
+SCRIPT = "run.js"
+"""The name of all scripts of the run page together."""
+
+SCRIPTS = (
+    "connection",
+    "frames",
+    "graph",
+    "select",
+    "ticks",
+    "rows",
+    "tail",
+    "tabs",
+    "tokens",
+    "filter",
+    "size",
+    "remember",
+    "scrubber",
+)
+"""The files of `static/js` that the run page needs; who listens comes before who tells."""
+
 
 def content(name: str) -> bytes:
-    """What a static file holds.
+    """What a static file holds, or all style sheets or scripts as one.
 
     Raises:
         FileNotFoundError: there is no such file.
     """
-    parts = [f"css/{style}.css" for style in STYLES] if name == SHEET else [name]
-    return b"".join(assets.path("static", *part.split("/")).read_bytes() for part in parts)
+    if name == SHEET:
+        return b"".join(content(f"css/{style}.css") for style in STYLES)
+    if name == SCRIPT:  # a block each, so that every file keeps its names to itself
+        return b"".join(b"{\n%b}\n" % content(f"js/{script}.js") for script in SCRIPTS)
+    return assets.path("static", *name.split("/")).read_bytes()
+
+
+_JOINED = {SHEET: "text/css", SCRIPT: "text/javascript"}
 
 
 class Static(StaticFiles):
@@ -57,10 +83,10 @@ class Static(StaticFiles):
         super().__init__(directory=directory)
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        """The file at a path, or all style sheets as one."""
-        if path != SHEET:
+        """The file at a path, or several as one."""
+        if path not in _JOINED:
             return await super().get_response(path, scope)
-        return Response(content(SHEET), headers=_kept(scope), media_type="text/css")
+        return Response(content(path), headers=_kept(scope), media_type=_JOINED[path])
 
     def file_response(
         self, full_path: PathLike[str] | str, stat_result: stat_result, scope: Scope, status_code: int = 200

@@ -17,7 +17,7 @@ from playground.web.graphview import marks_of
 from playground.web.layerviews import changed_layers, states_after
 from playground.web.viewmodels import EventRow, Ticks
 
-MOST_TICKS = 600
+MOST_TICKS = 400
 """The scrubber's track shows at most about this many events; beyond it, waves first."""
 
 TONES: Mapping[str, tuple[str, ...]] = {

@@ -2,7 +2,7 @@
 // a run is. When more comes than can be shown, the stream is not read on; the server then knows that this viewer is slow.
 const stream = document.getElementById("stream");
 const MOST = 50;
-const SPAN = 8;
+const SPAN = 24;
 let waiting = [];
 let readOn = null;
 let frame = 0;
@@ -15,6 +15,7 @@ async function show() {
     while (waiting.length && performance.now() < until);
   } finally {
     frame = waiting.length ? requestAnimationFrame(show) : 0;
+    document.dispatchEvent(new Event("shown"));
     if (waiting.length < MOST) readOn?.();
   }
 }

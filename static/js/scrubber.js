@@ -59,7 +59,7 @@ range.addEventListener("input", () => (stop(), go(current())));
 addEventListener("hashchange", fromAddress);
 
 // A row that has arrived makes time longer; who was at its end stays there.
-document.addEventListener("htmx:after:swap", () => {
+document.addEventListener("shown", () => {
   const newest = Number(document.querySelector("#timeline > :last-child")?.dataset.at ?? 0);
   if (newest <= last()) return;
   const live = run.dataset.at === undefined;
