@@ -716,7 +716,8 @@ class Driver:
             for note in await self._told_by_providers():
                 self._fact("note", note)
         self._fact(kind, {"wave": self.run.wave.number, **data})
-        await self.tree.flush()
+        if not self.tree.unheard:
+            await self.tree.flush()
         if self.tree.cancelled:
             raise asyncio.CancelledError
 
