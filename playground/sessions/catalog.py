@@ -7,17 +7,22 @@ take the others down, and must not just be absent.
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
+from typing import TypeAlias
 
 from playground.runtime.scenario import Scenario
 from playground.sessions.errors import Conflict, NotFound
 
 _MODULES_OF_EXTRAS = {"mcp": "mcp", "openai": "httpx2", "pydantic-ai": "pydantic_ai"}
+
+_Stamp: TypeAlias = tuple[int, int] | str
+"""When a file was changed and how large it is; or why it cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,34 +56,24 @@ class Catalog:
 
     def __init__(self, places: Iterable[Path]) -> None:
         self._places = [Path(place) for place in places]
-        self._read: dict[Path, tuple[tuple[int, int], Entry]] = {}
+        self._read: dict[str, tuple[_Stamp, Entry]] = {}
+        self._files: dict[str, _Stamp] = {}
+        self._entries: dict[str, Entry] = {}
 
     def entries(self) -> list[Entry]:
         """All of them, in order of folder and file name, as the files are now."""
-        found: dict[str, Entry] = {}
-        for path in self._paths():
-            entry = self._entry(path)
-            twin = found.get(entry.key)
-            if twin is not None:
-                entry = Entry(
-                    key=f"{entry.key} ({path.name})",
-                    path=path,
-                    source=entry.source,
-                    error=f"{path.name} and {twin.path.name} both define {entry.key!r}: rename one",
-                )
-            found[entry.key] = entry
-        return list(found.values())
+        return list(self._known().values())
 
     def get(self, key: str) -> Entry:
-        """The entry of that key.
+        """The entry of that key; the same object as long as no file has changed.
 
         Raises:
             NotFound: there is none.
         """
-        for entry in self.entries():
-            if entry.key == key:
-                return entry
-        known = ", ".join(entry.key for entry in self.entries() if entry.scenario)
+        entries = self._known()
+        if key in entries:
+            return entries[key]
+        known = ", ".join(entry.key for entry in entries.values() if entry.scenario)
         raise NotFound(f"there is no scenario {key!r}; there are {known or 'none'}")
 
     def scenario(self, key: str) -> Scenario:
@@ -96,25 +91,56 @@ class Catalog:
             raise Conflict(f"scenario {key!r} needs the extra {extras}: install agent-playground[{extras}]")
         return entry.scenario
 
-    def _paths(self) -> list[Path]:
-        found: list[Path] = []
+    def _known(self) -> dict[str, Entry]:
+        """The entries by key, put together anew when a file has come, gone or changed."""
+        files = self._stamped()
+        if files != self._files:
+            found: dict[str, Entry] = {}
+            for path, stamp in files.items():
+                entry = self._entry(path, stamp)
+                twin = found.get(entry.key)
+                if twin is not None:
+                    entry = _second(entry, twin)
+                found[entry.key] = entry
+            self._files, self._entries = files, found
+        return self._entries
+
+    def _stamped(self) -> dict[str, _Stamp]:
+        """The scenario files that there are, in order; every request asks, so a folder is read in one go."""
+        found: dict[str, _Stamp] = {}
         for place in self._places:
-            if place.is_dir():
-                found.extend(sorted(p for p in place.glob("*.py") if not p.name.startswith("_")))
+            try:
+                with os.scandir(place) as listed:
+                    inside = [file for file in listed if file.name.endswith(".py") and file.name[0] != "_"]
+            except OSError:
+                found[str(place)] = _stamp(place)
             else:
-                found.append(place)
+                found.update((file.path, _stamp(file)) for file in sorted(inside, key=lambda f: f.name))
         return found
 
-    def _entry(self, path: Path) -> Entry:
-        try:
-            stat = path.stat()
-        except OSError as error:
-            return Entry(path.stem, path, error=f"{path.name} cannot be read: {error.strerror}")
-        stamp = stat.st_mtime_ns, stat.st_size
-        read = self._read.get(path)
+    def _entry(self, file: str, stamp: _Stamp) -> Entry:
+        path = Path(file)
+        if isinstance(stamp, str):
+            return Entry(path.stem, path, error=f"{path.name} cannot be read: {stamp}")
+        read = self._read.get(file)
         if read is None or read[0] != stamp:
-            read = self._read[path] = stamp, load(path)
+            read = self._read[file] = stamp, load(path)
         return read[1]
+
+
+def _stamp(file: os.DirEntry[str] | Path) -> _Stamp:
+    try:
+        stat = file.stat()
+    except OSError as error:
+        return error.strerror or type(error).__name__
+    return stat.st_mtime_ns, stat.st_size
+
+
+def _second(entry: Entry, twin: Entry) -> Entry:
+    """What stands for a file whose key another one has taken."""
+    name = entry.path.name
+    why = f"{name} and {twin.path.name} both define {entry.key!r}: rename one"
+    return Entry(f"{entry.key} ({name})", entry.path, entry.source, error=why)
 
 
 def load(path: Path) -> Entry:

@@ -94,6 +94,16 @@ class _Live:
     error: Exception | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Sketch:
+    """A scenario as it was built to be looked at, and what it was built from."""
+
+    scenario: Scenario
+    model: LlmPort | None
+    plan: Plan
+    staged: bool
+
+
 class Sessions:
     """All runs of one store, and the scenarios they are made from.
 
@@ -123,6 +133,7 @@ class Sessions:
         self._pace = pace
         self._max_running = max_running
         self._clock = clock
+        self._sketches: dict[tuple[str, str], _Sketch] = {}
         self._live: dict[str, _Live] = {}
         self._feeds: dict[str, Feed] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
@@ -285,10 +296,15 @@ class Sessions:
         )
         return scenario.build(lang, env)
 
-    def _sketch(self, scenario: Scenario, lang: str) -> Plan:
-        """The plan of a scenario, with nothing set up to run it."""
-        made = self._made(scenario, lang)
-        return made.sketch() if isinstance(made, Staged) else child_spec(made).plan
+    def _sketch(self, scenario: Scenario, lang: str) -> _Sketch:
+        """A scenario with nothing set up to run it; built once, as no plan changes after that."""
+        known = self._sketches.get((scenario.key, lang))
+        if known is None or known.scenario is not scenario or known.model is not self.model:
+            made = self._made(scenario, lang)
+            staged = isinstance(made, Staged)
+            plan = made.sketch() if isinstance(made, Staged) else child_spec(made).plan
+            known = self._sketches[scenario.key, lang] = _Sketch(scenario, self.model, plan, staged)
+        return known
 
     def _scheduler(self, spec: ChildSpec | None = None) -> Scheduler:
         return Scheduler(
@@ -450,7 +466,7 @@ class Sessions:
         """
         scenario = self.catalog.scenario(key)
         try:
-            return self._sketch(scenario, lang)
+            return self._sketch(scenario, lang).plan
         except Exception as error:
             raise Conflict(f"scenario {key!r} cannot be built: {type(error).__name__}: {error}") from error
 
@@ -462,17 +478,17 @@ class Sessions:
         key = meta.get("scenario") if isinstance(meta, dict) else None
         try:
             scenario = self.catalog.scenario(str(key))
-            return self._sketch(scenario, str(cast("JsonObject", meta).get("lang", "en")))
+            return self._sketch(scenario, str(cast("JsonObject", meta).get("lang", "en"))).plan
         except (NotFound, Conflict):
             return None
         except Exception:  # noqa: BLE001 - a user's build function may raise anything
             _log.exception("scenario %r cannot be built; its runs are shown from their logs", key)
             return None
 
-    def is_staged(self, key: str) -> bool:
+    def is_staged(self, key: str, lang: str = "en") -> bool:
         """Whether a scenario sets up things around its runs, such as layers; False where it is gone."""
         try:
-            return isinstance(self._made(self.catalog.scenario(key), "en"), Staged)
+            return self._sketch(self.catalog.scenario(key), lang).staged
         except Exception:  # noqa: BLE001 - a user's build function may raise anything; `plan_of` tells
             return False
 
@@ -682,7 +698,7 @@ class Sessions:
     async def _resume(
         self, run_id: str, values: Mapping[str, JsonValue], *, by: str = "", via: str = "", comment: str = ""
     ) -> None:
-        plan = self._sketch(*await self._scenario_of(run_id))
+        plan = self._sketch(*await self._scenario_of(run_id)).plan
         record = await self.store.runs.get(run_id)
         if record is not None:  # before the log says so: a run that dies now is found and taken up
             await self.store.runs.put(replace(record, state=RunState.RUNNING, waiting=0))
@@ -831,7 +847,7 @@ class Sessions:
             raise NotFound(f"run {run_id} has no position {at}: choose one from 1 to {seen.at}")
         if given is not None:
             raise Invalid("a fork keeps its input: start the scenario again with another one")
-        plan = self._sketch(*await self._scenario_of(run_id))
+        plan = self._sketch(*await self._scenario_of(run_id)).plan
         fork_id = new_run_id()
         meta = {"forked_from": {"run_id": run_id, "at": at}}
         try:

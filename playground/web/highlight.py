@@ -6,6 +6,7 @@ import io
 import keyword
 import tokenize
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from markupsafe import Markup, escape
 
@@ -18,10 +19,16 @@ def highlighted(lines: Sequence[str]) -> list[Markup]:
 
     What cannot be read as Python, such as a part that ends inside a text, is shown plain from there on.
     """
+    return list(_highlighted(tuple(lines)))
+
+
+@lru_cache(maxsize=64)
+def _highlighted(lines: tuple[str, ...]) -> tuple[Markup, ...]:
+    """The same, kept: the page of each run shows its scenario's file."""
     spans: dict[int, list[_Span]] = {}
     for row, span in _tokens(lines):
         spans.setdefault(row, []).append(span)
-    return [_line(text, spans.get(row, ())) for row, text in enumerate(lines, 1)]
+    return tuple(_line(text, spans.get(row, ())) for row, text in enumerate(lines, 1))
 
 
 def _tokens(lines: Sequence[str]) -> Iterator[tuple[int, _Span]]:

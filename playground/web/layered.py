@@ -13,8 +13,9 @@ Nothing here knows of x and y: boxes flow *along* one axis and lie side by side
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 
 Point = tuple[float, float]
@@ -62,7 +63,7 @@ class Route:
 class Drawing:
     """Start along and line across of each box, the routes in the order of the links, and the size."""
 
-    places: dict[str, Point]
+    places: Mapping[str, Point]
     routes: tuple[Route | None, ...]
     length: float
     breadth: float
@@ -92,6 +93,12 @@ def draw(boxes: Sequence[Box], links: Sequence[Link], hints: Sequence[tuple[str,
         links: links between them; one from a box to itself gets no route.
         hints: pairs that should follow each other although no link says so.
     """
+    return _drawn(tuple(boxes), tuple(links), tuple(hints))
+
+
+@lru_cache(maxsize=256)
+def _drawn(boxes: tuple[Box, ...], links: tuple[Link, ...], hints: tuple[tuple[str, str], ...]) -> Drawing:
+    """The drawing, kept: the graph of a run is drawn for every visit and has seldom changed its shape."""
     if not boxes:
         return Drawing({}, (), 0.0, 0.0)
     keys = [box.key for box in boxes]

@@ -82,7 +82,9 @@ class Watches:
 
     def _is_staged(self, first: Sequence[Event]) -> bool:
         meta = first[0].data.get("meta")
-        return isinstance(meta, dict) and self._sessions.is_staged(str(meta.get("scenario")))
+        if not isinstance(meta, dict):
+            return False
+        return self._sessions.is_staged(str(meta.get("scenario")), str(meta.get("lang", "en")))
 
     async def enter(self, root: str) -> Watch:
         """The watch over a run, for one more viewer, who calls `leave` afterwards.

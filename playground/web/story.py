@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal, cast, get_args
 
 from playground.kernel import Event, LogError, Plan, Run
@@ -98,7 +99,7 @@ class Story:
         self.drawn = graphmarks.Story()
         self.book = WaveBook()
         self.clock = ClockBook()
-        self.children = child_topologies(plan) if plan is not None else {}
+        self.children: Mapping[str, Topology] = child_topologies(plan) if plan is not None else {}
         self.asks: dict[str, Ask] = {}
         self.decisions: dict[str, Decision] = {}
         self.calls: dict[str, TokenStream] = {}
@@ -282,7 +283,8 @@ def regions(row: EventRow) -> set[Region]:
     return stale
 
 
-def child_topologies(plan: Plan) -> dict[str, Topology]:
+@lru_cache(maxsize=64)
+def child_topologies(plan: Plan) -> Mapping[str, Topology]:
     """The drawings of the plans inside a plan's nodes, by the name that a call gives them.
 
     Under no name there is an agent's plan: what a teammate runs that is called as a tool.

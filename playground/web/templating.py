@@ -44,6 +44,7 @@ def environment(language: Language, *, alone: bool = False) -> Environment:
     env = Environment(
         loader=FileSystemLoader(assets.path("templates")),
         autoescape=True,
+        auto_reload=False,  # else each of a page's many parts is looked up on disk, for each visitor
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from playground.sessions import Catalog, Conflict, NotFound
+from tests.sessions.conftest import Opener
 
 
 def test_a_file_that_does_not_parse_is_an_entry_with_its_line(folder: Path) -> None:
@@ -45,6 +46,27 @@ def test_a_saved_file_is_read_again(folder: Path) -> None:
     assert catalog.scenario("asks").title["en"] == "Asks twice"
 
 
+def test_an_entry_is_the_same_until_its_file_changes(folder: Path) -> None:
+    catalog = Catalog([folder])
+    entry = catalog.get("asks")
+    assert catalog.get("asks") is entry
+    os.utime(folder / "asks.py", ns=(1, 1))
+    assert catalog.get("asks") is not entry
+
+
+def test_files_that_come_and_go_are_noticed(folder: Path) -> None:
+    catalog = Catalog([folder])
+    assert [entry.key for entry in catalog.entries()] == ["asks"]
+    (folder / "bad.py").write_text("x = 1", encoding="utf-8")
+    assert [entry.key for entry in catalog.entries()] == ["asks", "bad"]
+    (folder / "asks.py").unlink()
+    assert [entry.key for entry in catalog.entries()] == ["bad"]
+
+
+def test_a_place_that_is_not_there_is_an_entry_with_the_reason(folder: Path) -> None:
+    assert "cannot be read: No such file" in Catalog([folder / "gone.py"]).get("gone").error
+
+
 def test_two_files_of_one_key_are_told_apart(folder: Path) -> None:
     text = (folder / "asks.py").read_text(encoding="utf-8")
     (folder / "twin.py").write_text(text, encoding="utf-8")
@@ -55,3 +77,14 @@ def test_two_files_of_one_key_are_told_apart(folder: Path) -> None:
 def test_an_unknown_key_names_the_known_ones(folder: Path) -> None:
     with pytest.raises(NotFound, match="there is no scenario 'nope'; there are asks"):
         Catalog([folder]).get("nope")
+
+
+async def test_a_plan_is_built_once_for_a_language_until_its_file_changes(
+    opened: Opener, folder: Path
+) -> None:
+    async with opened() as sessions:
+        plan = sessions.plan("asks")
+        assert sessions.plan("asks") is plan
+        assert sessions.plan("asks", "zh") is not plan
+        os.utime(folder / "asks.py", ns=(1, 1))
+        assert sessions.plan("asks") is not plan

@@ -40,6 +40,12 @@ def catalogue(language: Language) -> Mapping[str, Message]:
     return found
 
 
+@cache
+def _pieces(message: str) -> tuple[str, ...]:
+    """A message as HTML, cut at its gaps: a text, the name of a gap, a text, and so on."""
+    return tuple(_GAP.split(_CODE.sub(r"<code>\1</code>", str(escape(message)))))
+
+
 class Translator:
     """The messages of one language, called by key: `t("run.wave", n=3)`."""
 
@@ -58,15 +64,15 @@ class Translator:
             raise MissingMessage(f"no message {key!r} in {self.language}.json: add it to every language")
         if isinstance(message, dict):
             message = message["one" if values.get("n") == 1 and "one" in message else "other"]
-        text = _CODE.sub(r"<code>\1</code>", str(escape(message)))
-
-        def fill(gap: re.Match[str]) -> str:
-            name = gap.group(1)
-            if name not in values:
-                raise MissingMessage(f"message {key!r} has a gap {{{name}}} that nobody fills: pass {name}=")
-            return str(escape(values[name]))
-
-        return Markup(_GAP.sub(fill, text))  # noqa: S704 - both halves are escaped above
+        pieces = _pieces(message)
+        try:
+            filled = [str(escape(values[piece])) if gap % 2 else piece for gap, piece in enumerate(pieces)]
+        except KeyError as error:
+            name = error.args[0]
+            raise MissingMessage(
+                f"message {key!r} has a gap {{{name}}} that nobody fills: pass {name}="
+            ) from None
+        return Markup("".join(filled))  # noqa: S704 - texts and values are escaped
 
     def list(self, names: Iterable[str]) -> str:
         """Names one after the other, as the language separates them."""
