@@ -75,18 +75,44 @@ class Fact(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What an event changes in the picture: the element `id` is in `state` from now on, perhaps in `wave`."""
+    """What an event changes in the picture: the element `id` is in `state` from now on, perhaps in `wave`.
+
+    `beat` is when: how many waves had begun in the whole tree by then, as a `Pulse` counts them.
+    """
 
     id: str
     state: str
     wave: int = 0
+    beat: int = 0
 
     def json(self) -> dict[str, JsonValue]:
         """As it is sent to the page."""
         mark: dict[str, JsonValue] = {"id": self.id, "state": self.state}
         if self.wave:
             mark["wave"] = self.wave
+        if self.beat:
+            mark["beat"] = self.beat
         return mark
+
+
+OLDEST = 3
+"""The age, in waves, from which on the picture no longer shows that something was active."""
+
+
+class Pulse:
+    """Counts the waves that begin, in any run of a tree: the clock by which activity fades."""
+
+    def __init__(self) -> None:
+        self.beat = 0
+        self._waves: dict[str, int] = {}
+
+    def feel(self, fact: Fact) -> int:
+        """Go on with an event of the tree; the beat that it happens in."""
+        wave = _int(fact.data, "wave")
+        if wave > self._waves.get(fact.run_id, 0):
+            self._waves[fact.run_id] = wave
+            self.beat += 1
+        return self.beat
 
 
 def marks_json(marks: Iterable[Mark]) -> str:
@@ -161,18 +187,23 @@ def state_after(fact: Fact) -> str:
     return "waiting" if nested else _STATES.get(fact.kind, "")
 
 
-def marks_of(fact: Fact) -> tuple[Mark, ...]:
-    """What one event changes in the picture; nothing for most kinds."""
+def marks_of(fact: Fact, beat: int = 0) -> tuple[Mark, ...]:
+    """What one event changes in the picture; nothing for most kinds.
+
+    Args:
+        beat: when it happens, by the `Pulse` of its tree.
+    """
     data, run_id = fact.data, fact.run_id
     node, wave = _text(data, "node"), _int(data, "wave")
     marks: list[Mark] = []
     state = state_after(fact)
     if state and node:
-        marks.append(Mark(node_id(run_id, node), state, wave))
+        marks.append(Mark(node_id(run_id, node), state, wave, beat))
     if fact.kind == "node_started":
         why = data.get("why")
         if _text(why, "code") in ("edges", "goto"):
-            marks += [Mark(edge_id(run_id, source, node), "taken", wave) for source in _texts(why, "nodes")]
+            sources = _texts(why, "nodes")
+            marks += [Mark(edge_id(run_id, source, node), "taken", wave, beat) for source in sources]
     elif fact.kind == "node_skipped":
         why = data.get("why")
         if _text(why, "code") in ("dead_edges", "skipped_predecessors"):
@@ -181,11 +212,12 @@ def marks_of(fact: Fact) -> tuple[Mark, ...]:
         target = _text(data, "goto") or _text(data, "send")
         if target and target != END:
             state = "rearmed" if data.get("immediate") is False else "taken"
-            marks.append(Mark(edge_id(run_id, _text(data, "by"), target), state, wave))
+            marks.append(Mark(edge_id(run_id, _text(data, "by"), target), state, wave, beat))
     elif fact.kind == "delegated":
-        marks.append(Mark(lane_id(_text(data, "child")), "running", wave))
+        marks.append(Mark(lane_id(_text(data, "child")), "running", wave, beat))
     elif fact.kind in ("run_completed", "run_failed") and _within(run_id):
-        marks.append(Mark(lane_id(run_id), "completed" if fact.kind == "run_completed" else "failed", wave))
+        state = "completed" if fact.kind == "run_completed" else "failed"
+        marks.append(Mark(lane_id(run_id), state, wave, beat))
     return tuple(marks)
 
 
@@ -232,13 +264,14 @@ class Story:
     root: str = ""
     chapters: dict[str, Chapter] = field(default_factory=dict)
     marks: dict[str, Mark] = field(default_factory=dict)
+    beat: int = 0
 
     @classmethod
     def of(cls, facts: Iterable[Fact]) -> Story:
         """What these events add up to, in order."""
-        story = cls()
+        story, pulse = cls(), Pulse()
         for fact in facts:
-            story.add(fact, marks_of(fact))
+            story.add(fact, marks_of(fact, pulse.feel(fact)))
         return story
 
     def add(self, fact: Fact, marks: Iterable[Mark]) -> None:
@@ -265,6 +298,7 @@ class Story:
             chapter.calls.append((node, child, _text(data, "name") or child))
         for mark in marks:
             self.marks[mark.id] = mark
+            self.beat = max(self.beat, mark.beat)
 
     def chapter(self, runs: Sequence[str]) -> Chapter:
         """The chapter of the last of these runs, with what the others showed of their plan."""
@@ -277,6 +311,10 @@ class Story:
     def calls(self) -> Iterable[tuple[str, str, str]]:
         """All calls of the tree, as (node, child run, name)."""
         return chain.from_iterable(chapter.calls for chapter in self.chapters.values())
+
+    def age(self, mark: Mark) -> int:
+        """How many waves have begun since a mark was made, at most `OLDEST`."""
+        return min(OLDEST, self.beat - mark.beat) if mark.beat else OLDEST
 
     def mark(self, id_: str, otherwise: str = "pending") -> Mark:
         """The mark of an element, or that it is in the state `otherwise`."""

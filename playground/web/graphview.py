@@ -25,6 +25,7 @@ from typing import Literal
 from playground.web import layered
 from playground.web.graphmarks import (
     LOUDEST,
+    OLDEST,
     Chapter,
     EdgeKind,
     EdgeShape,
@@ -77,6 +78,7 @@ class GraphNode:
         kind: `function`, `agent`, `tool`, `model` or `plan`.
         within: the element of the template that it is an instance of.
         small: whether it lies so deep that it shows its name alone.
+        age: how many waves have begun since it was last active, at most `OLDEST`.
         also: the ids that it had in earlier runs of the same lane.
         follows: the titles of the nodes that its edges lead to, for the list form.
     """
@@ -93,6 +95,7 @@ class GraphNode:
     height: float
     state: str = "pending"
     wave: int = 0
+    age: int = OLDEST
     template: bool = False
     instance: bool = False
     within: str = ""
@@ -169,12 +172,13 @@ class GraphEdge:
     label: str
     label_width: float
     state: str = "possible"
+    age: int = OLDEST
     also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """The whole picture, in the order in which it is painted, and the marks of its last moment."""
+    """The whole picture, in the order in which it is painted, and the marks of its last moment, at `beat`."""
 
     width: float
     height: float
@@ -182,6 +186,7 @@ class Graph:
     boxes: tuple[GraphNode | GraphLane, ...] = ()
     edges: tuple[GraphEdge, ...] = ()
     starts: tuple[Line, ...] = ()
+    beat: int = 0
 
     @property
     def nodes(self) -> tuple[GraphNode, ...]:
@@ -244,7 +249,7 @@ def graph(
         drawn.append(_framed(plot.block(topology, (story.root,), flow, 0), flow))
         if _scale(drawn[-1]) > READABLE:
             break
-    return max(drawn, key=_fit)
+    return replace(max(drawn, key=_fit), beat=story.beat)
 
 
 def _scale(picture: Graph) -> float:
@@ -451,8 +456,10 @@ class _Plot:
         inside, small, run_id = plan.inner[key], plan.small, plan.runs[-1]
         mark = self.story.mark(node_id(run_id, key))
         if inside.instances:
-            states = {self.story.mark(node_id(run_id, instance)).state for instance in inside.instances}
-            mark = replace(mark, state=next((s for s in LOUDEST if s in states), "pending"))
+            marks = [self.story.mark(node_id(run_id, instance)) for instance in inside.instances]
+            states = {mark.state for mark in marks}
+            loudest = next((s for s in LOUDEST if s in states), "pending")
+            mark = replace(mark, state=loudest, beat=max(mark.beat for mark in marks))
         room = size[0] - (30 + _PAD if small else _ICON + 2 * _PAD + (0 if kind == "function" else 14))
         return GraphNode(
             id=mark.id,
@@ -467,6 +474,7 @@ class _Plot:
             height=round(size[1], 1),
             state=mark.state,
             wave=mark.wave,
+            age=self.story.age(mark),
             template=shape.get("template", False),
             entry=entry,
             terminal=shape.get("terminal", False),
@@ -507,6 +515,7 @@ class _Plot:
             height=_ROW - 6,
             state=mark.state,
             wave=mark.wave,
+            age=self.story.age(mark),
             instance=True,
             within=node.id,
             depth=node.depth,
@@ -547,7 +556,8 @@ class _Plot:
         kind, conditional, label = shape
         mark = self.story.mark(edge_id(plan.runs[-1], *pair), "possible")
         also = tuple(edge_id(earlier, *pair) for earlier in plan.runs[:-1])
-        return GraphEdge(mark.id, *pair, line, kind, conditional, label, _width(label, 11), mark.state, also)
+        age, width = self.story.age(mark), _width(label, 11)
+        return GraphEdge(mark.id, *pair, line, kind, conditional, label, width, mark.state, age, also)
 
 
 def _drawing(plan: _Plan, sizes: Mapping[str, tuple[float, float]], direction: Direction) -> layered.Drawing:

@@ -24,7 +24,19 @@ from playground.web.static import SHEET, content
 from playground.web.story import Story
 from playground.web.viewmodels import RunView
 
-SCRIPTS = ("theme", "keys", "graph", "select", "ticks", "tabs", "filter", "size", "keepsake", "scrubber")
+SCRIPTS = (
+    "theme",
+    "keys",
+    "graph",
+    "fade",
+    "select",
+    "ticks",
+    "tabs",
+    "filter",
+    "size",
+    "keepsake",
+    "scrubber",
+)
 """The files of `static/js` that a page without a server can use; who listens comes before who tells."""
 
 LONGEST = 4000

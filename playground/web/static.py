@@ -46,6 +46,7 @@ SCRIPTS = (
     "connection",
     "frames",
     "graph",
+    "fade",
     "select",
     "ticks",
     "rows",

@@ -23,7 +23,7 @@ from markupsafe import Markup, escape
 from playground import assets
 from playground.kernel.values import JsonValue
 from playground.web import paths
-from playground.web.graphview import LOUDEST
+from playground.web.graphmarks import LOUDEST, OLDEST
 from playground.web.highlight import highlighted
 from playground.web.i18n import LANGUAGES, NAMES, Language, Translator
 from playground.web.static import SHEET, content
@@ -61,6 +61,7 @@ def environment(language: Language, *, alone: bool = False) -> Environment:
         config=HTMX,
         kind_of=kind_of,
         loudest=LOUDEST,
+        oldest=OLDEST,
     )
     env.filters.update(
         brief=brief,

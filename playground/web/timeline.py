@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from playground.kernel.eventlog import Event
 from playground.kernel.values import JsonObject
 from playground.sessions import is_stage_note
-from playground.web.graphview import marks_of
+from playground.web.graphmarks import Pulse, marks_of
 from playground.web.layerviews import changed_layers, states_after
 from playground.web.viewmodels import EventRow, Ticks
 
@@ -41,6 +41,7 @@ class Timeline:
         self._start: float | None = None
         self._owners: dict[str, str] = {}
         self._wave = 0
+        self._pulse = Pulse()
         self._layers: JsonObject = {}
 
     def add(self, events: Sequence[Event]) -> list[EventRow]:
@@ -80,7 +81,7 @@ class Timeline:
             depth=depth,
             opens=opens,
             width=widths[opens] if opens else 0,
-            marks=marks_of(event),
+            marks=marks_of(event, self._pulse.feel(event)),
             layers=layers,
         )
 

@@ -20,10 +20,11 @@ function look() {
   sprite = picture.querySelector(".node__icon")?.getAttribute("href").split("#")[0];
 }
 
-function apply({ id, state, wave: number }) {
+function apply({ id, state, wave: number, beat }) {
   const { element, text } = elements.get(id) ?? {};
   if (!element) return;
   element.dataset.state = state;
+  element.dataset.beat = beat ?? 0;
   if (!element.classList.contains("node")) return;
   const said = (words[state] ?? state) + (number ? ` · ${wave.replace("{n}", number)}` : "");
   if (element.dataset.within) sum(element.dataset.within);
@@ -36,8 +37,9 @@ function apply({ id, state, wave: number }) {
 
 // A template is in the loudest state of its instances.
 function sum(id) {
-  const states = [...picture.querySelectorAll(`[data-within="${CSS.escape(id)}"]`)].map((e) => e.dataset.state);
-  apply({ id, state: picture.dataset.loudest.split(" ").find((state) => states.includes(state)) ?? "pending" });
+  const inner = [...picture.querySelectorAll(`[data-within="${CSS.escape(id)}"]`)].map((element) => element.dataset);
+  const state = picture.dataset.loudest.split(" ").find((loud) => inner.some(({ state }) => state === loud)) ?? "pending";
+  apply({ id, state, beat: Math.max(...inner.map(({ beat = 0 }) => beat)) });
 }
 
 const untouched = { node: "pending", lane: "absent", edge: "possible" };

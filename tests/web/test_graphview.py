@@ -326,6 +326,23 @@ def test_the_marks_of_all_events_in_order_give_the_states_of_the_picture() -> No
     }
 
 
+def test_a_node_and_the_edge_into_it_age_by_a_wave_whenever_one_begins() -> None:
+    log = Log("r1").ran("a", 1)
+    for wave, (source, node) in enumerate(pairwise("abcd"), 2):
+        log.ran(node, wave, why={"code": "edges", "nodes": [source]})
+    picture = graph(plan("a>b", "b>c", "c>d", "d>e"), log.events)
+
+    assert {node.key: node.age for node in picture.nodes} == {"a": 3, "b": 2, "c": 1, "d": 0, "e": 3}
+    assert {edge.target: edge.age for edge in picture.edges} == {"b": 2, "c": 1, "d": 0, "e": 3}
+
+
+def test_a_template_is_as_young_as_the_youngest_of_its_instances() -> None:
+    log = Log("r1").ran("a", 1).ran("t#1", 2).ran("a", 3).ran("t#2", 4).ran("a", 5)
+    picture = graph(plan("a>t", template=["t"]), log.events)
+
+    assert {node.key: node.age for node in picture.nodes} == {"a": 0, "t": 1, "t#1": 3, "t#2": 1}
+
+
 def test_only_what_adds_to_the_shape_asks_for_a_new_layout() -> None:
     kinds = {fact.kind for fact in gallery.decided("en", True).events if reshapes(fact)}
 

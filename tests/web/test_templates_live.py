@@ -23,7 +23,7 @@ from playwright.sync_api import Page, Route, expect
 
 from playground.kernel.eventlog import Event
 from playground.web import gallery
-from playground.web.graphview import marks_of, reshapes
+from playground.web.graphview import reshapes
 from playground.web.i18n import Language
 from playground.web.static import content
 from playground.web.templating import page as render
@@ -156,7 +156,7 @@ class Stage:
                 after = fresh[-1].id
                 told = self.events[fresh[0].id - 1 : after]
                 self._message(to, self._fragments(fresh, any(map(reshapes, told))), after)
-                marks = [mark.json() for event in told for mark in marks_of(event)]
+                marks = [mark.json() for row in fresh for mark in row.marks]
                 self._message(to, json.dumps(marks), after, "graph")
             if first and resumed > 1 and fresh:
                 self._message(to, str(len(fresh)), None, "caught-up")
@@ -244,7 +244,9 @@ def test_events_arrive_in_order_and_the_picture_follows(run: Page, stage: Stage)
 
 def test_the_live_picture_is_the_one_that_a_reload_shows(run: Page, stage: Stage) -> None:
     """Case D06: fragments for several regions change just those, and rows land in their list."""
-    states = "els => els.map(e => [e.dataset.mark, e.dataset.state, e.getAttribute('aria-label')])"
+    states = (
+        "els => els.map(e => [e.dataset.mark, e.dataset.state, e.dataset.age, e.getAttribute('aria-label')])"
+    )
     stage.tell_all()
     expect(badge(run)).to_have_text("complete")
     live = run.locator("#graph [data-mark]").evaluate_all(states)
@@ -252,6 +254,24 @@ def test_the_live_picture_is_the_one_that_a_reload_shows(run: Page, stage: Stage
     run.reload()
 
     assert run.locator("#graph [data-mark]").evaluate_all(states) == live
+
+
+def test_what_was_active_glows_and_fades_with_each_wave_that_begins(run: Page, stage: Stage) -> None:
+    """The glow is the same when one gets there live and when one travels back to it."""
+    ages = "els => els.map(e => [e.dataset.mark, e.dataset.age ?? 'old'])"
+    stage.tell(UNTIL_PARKED - 1)
+    expect(run.locator(f"#ev-{UNTIL_PARKED}")).to_be_attached()
+    live = run.locator("#graph :is(.node, .edge)").evaluate_all(ages)
+    assert {age for _, age in live} == {"0", "1", "2", "old"}
+    stage.tell_all()
+    expect(badge(run)).to_have_text("complete")
+    assert run.locator("#graph :is(.node, .edge)").evaluate_all(ages) != live
+
+    run.goto(f"{run.url}#step={UNTIL_PARKED}")
+
+    expect(run.locator("#at")).to_have_value(str(UNTIL_PARKED))
+    known = dict(run.locator("#graph :is(.node, .edge)").evaluate_all(ages))
+    assert {mark: known[mark] for mark, _ in live} == dict(live)
 
 
 def test_a_lost_connection_is_said_and_what_was_missed_comes_once(run: Page, stage: Stage) -> None:
@@ -287,7 +307,7 @@ def test_an_ended_run_is_not_asked_for_again(run: Page, stage: Stage) -> None:
 
 def test_going_back_in_time_shows_the_states_of_that_moment(run: Page, stage: Stage) -> None:
     stage.tell_all()
-    expect(badge(run)).to_have_text("complete")
+    expect(run.locator("#at")).to_have_value(str(len(stage.events)))
 
     run.keyboard.press("Home")
     expect(node(run, "diagnose")).to_have_attribute("data-state", "pending")
