@@ -117,7 +117,7 @@ def partial(target: str, html: str, swap: Swap = "outerHTML") -> str:
 
 def one_line(html: str) -> str:
     """The same HTML without line breaks; those inside of values were written as references already."""
-    return " ".join(line.strip() for line in html.split("\n") if line.strip())
+    return " ".join(stripped for line in str(html).split("\n") if (stripped := line.strip()))
 
 
 def lines(partials: Iterable[str]) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from playground.web import gallery
+from playground.web import gallery, render
 from playground.web.gallery import Log
-from playground.web.templating import region
 from playground.web.timeline import Timeline, ticks
 from playground.web.wavegrid import MOST_WAVES, GridRow, WaveGrid, wave_grid
 
@@ -130,7 +129,7 @@ def test_a_long_run_has_a_bounded_number_of_ticks() -> None:
 def test_an_event_has_the_tone_of_its_row_on_the_track() -> None:
     for row in gallery.every_kind():
         (found,) = [found for found in ticks([replace(row, opens=0)]) if found.path]
-        assert f"tone-{found.tone}" in region("event", "en", event=row), row.kind
+        assert f"tone-{found.tone}" in render.row(row, "en"), row.kind
 
 
 def test_a_later_call_of_the_same_agent_stands_on_the_same_line() -> None:

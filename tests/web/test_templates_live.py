@@ -25,9 +25,9 @@ from playground.kernel.eventlog import Event
 from playground.web import gallery
 from playground.web.graphview import reshapes
 from playground.web.i18n import Language
+from playground.web.render import row as rendered_row
 from playground.web.static import content
-from playground.web.templating import page as render
-from playground.web.templating import partial, region
+from playground.web.templating import page, partial, region
 from playground.web.timeline import Timeline
 from playground.web.viewmodels import EventRow, RunView
 
@@ -137,7 +137,7 @@ class Stage:
             return self._send(to, 200, "text/html", partial("#inspect-event", inner, "innerHTML"))
         if address.path == "/favicon.ico":
             return self._send(to, 404, "text/plain", "")
-        return self._send(to, 200, "text/html", render("run", "en", run=self.view()))
+        return self._send(to, 200, "text/html", page("run", "en", run=self.view()))
 
     def _live(self, to: BaseHTTPRequestHandler, after: int) -> None:
         to.send_response(200)
@@ -169,7 +169,7 @@ class Stage:
     def _fragments(self, rows: list[EventRow], shape: bool) -> str:
         """One message for what has happened: the rows, and the regions that they change."""
         run = self.view()
-        html = partial("#timeline", "".join(region("event", "en", event=row) for row in rows), "upsert")
+        html = partial("#timeline", "".join(rendered_row(row, "en") for row in rows), "upsert")
         if shape:
             html += partial("#graph", region("graph", "en", graph=run.graph, live=True))
         html += partial("#status", region("status", "en", run=run))
