@@ -3,8 +3,8 @@
 const stream = document.getElementById("stream");
 const MOST = 50;
 const SPAN = 24;
-let waiting = [];
-let readOn = null;
+const waiting = [];
+const held = [];
 let frame = 0;
 
 // One after the other: each message may speak of what the one before has brought.
@@ -16,15 +16,17 @@ async function show() {
   } finally {
     frame = waiting.length ? requestAnimationFrame(show) : 0;
     document.dispatchEvent(new Event("shown"));
-    if (waiting.length < MOST) readOn?.();
+    if (!waiting.length) for (const readOn of held.splice(0)) readOn();
   }
 }
 
 stream?.addEventListener("htmx:sse:before:message", (event) => {
   const { message, waitUntil } = event.detail;
+  const shown = () => waitUntil(new Promise((done) => held.push(done)));
+  if (message.event === stream.getAttribute("hx-sse:close") && frame) shown();
   if (message.event) return;
   event.detail.cancelled = true;
   waiting.push(message.data);
   frame ||= requestAnimationFrame(show);
-  if (waiting.length >= MOST) waitUntil(new Promise((done) => (readOn = done)));
+  if (waiting.length >= MOST) shown();
 });

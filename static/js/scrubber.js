@@ -58,16 +58,20 @@ speed.addEventListener("change", () => timer && (stop(), start()));
 range.addEventListener("input", () => (stop(), go(current())));
 addEventListener("hashchange", fromAddress);
 
-// A row that has arrived makes time longer; who was at its end stays there.
-document.addEventListener("shown", () => {
+// A row that has arrived makes time longer; who was at its end stays there. Everything else hears of it once a frame.
+let told = last();
+document.addEventListener("htmx:after:swap", () => {
   const newest = Number(document.querySelector("#timeline > :last-child")?.dataset.at ?? 0);
   if (newest <= last()) return;
-  const live = run.dataset.at === undefined;
   range.max = newest;
-  if (live) range.value = newest;
+  if (run.dataset.at === undefined) range.value = newest;
+});
+document.addEventListener("shown", () => {
+  if (told === last()) return;
+  told = last();
   say();
-  document.dispatchEvent(new CustomEvent("longer", { detail: { last: newest } }));
-  if (live) range.dispatchEvent(new Event("travel"));
+  document.dispatchEvent(new CustomEvent("longer", { detail: { last: told } }));
+  if (run.dataset.at === undefined) range.dispatchEvent(new Event("travel"));
 });
 
 function fromAddress() {
