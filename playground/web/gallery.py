@@ -355,7 +355,7 @@ def run_sample(lang: Language, log: Log | None = None, **changes: object) -> Run
         waves=waves,
         last_event_id=last.id,
         created=NOON,
-        graph=graph(INCIDENT, log.events, children=CHILDREN),
+        graph=graph(INCIDENT, log.events, children=CHILDREN, stops=[("before", "repair")]),
         grid=wave_grid(log.events),
         moment=moment_sample(lang, last),
         events=rows,

@@ -230,6 +230,7 @@ class Chapter:
     moves: dict[tuple[str, str], EdgeKind] = field(default_factory=dict)
     flows: dict[tuple[str, str], None] = field(default_factory=dict)
     calls: list[tuple[str, str, str]] = field(default_factory=list)
+    path: str = ""
 
     def move(self, data: Mapping[str, JsonValue]) -> None:
         """Add the way that a command goes; that a node re-arms itself is no way."""
@@ -254,6 +255,7 @@ class Chapter:
             earlier.moves | self.moves,
             earlier.flows | self.flows,
             self.calls,
+            self.path,
         )
 
 
@@ -283,7 +285,9 @@ class Story:
         data, node = fact.data, _text(fact.data, "node")
         if node:
             chapter.seen.setdefault(node)
-        if fact.kind == "node_started":
+        if fact.kind == "run_started":
+            chapter.path = _text(data, "path")
+        elif fact.kind == "node_started":
             why = data.get("why")
             code = _text(why, "code")
             if code == "edges":

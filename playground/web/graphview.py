@@ -17,7 +17,7 @@ goes to the step that closes the run.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
 from typing import Literal
@@ -55,6 +55,7 @@ __all__ = [
     "Line",
     "Mark",
     "NodeShape",
+    "Stop",
     "Topology",
     "edge_id",
     "graph",
@@ -68,6 +69,9 @@ __all__ = [
 
 Direction = Literal["right", "down"]
 
+Stop = Literal["before", "after"]
+"""On which side of a node a run stops."""
+
 
 @dataclass(frozen=True, slots=True)
 class GraphNode:
@@ -79,6 +83,7 @@ class GraphNode:
         within: the element of the template that it is an instance of.
         small: whether it lies so deep that it shows its name alone.
         age: how many waves have begun since it was last active, at most `OLDEST`.
+        stops: where it has breakpoints.
         also: the ids that it had in earlier runs of the same lane.
         follows: the titles of the nodes that its edges lead to, for the list form.
     """
@@ -106,6 +111,7 @@ class GraphNode:
     follows: tuple[str, ...] = ()
     more: int = 0
     small: bool = False
+    stops: tuple[Stop, ...] = ()
     also: tuple[str, ...] = ()
 
     def moved(self, dx: float, dy: float) -> GraphNode:
@@ -229,6 +235,7 @@ def graph(
     facts: Iterable[Fact] | Story = (),
     *,
     children: Mapping[str, Topology] | None = None,
+    stops: Collection[tuple[Stop, str]] = (),
     direction: Direction | None = None,
 ) -> Graph:
     """The picture of a plan, or of a run of it up to the last of `facts`.
@@ -237,6 +244,7 @@ def graph(
         topology: the root plan; None when its scenario is gone, then the events draw what they know.
         facts: the events of the whole tree, in order, or what they add up to.
         children: topologies of child runs, by run id or by the name they were called with.
+        stops: breakpoints, each with the path of its node from the root run.
         direction: which way it flows; without one, the way that fits the page better.
     """
     story = facts if isinstance(facts, Story) else Story.of(facts)
@@ -245,7 +253,7 @@ def graph(
     flows: tuple[Direction, ...] = ("right", "down") if direction is None else (direction,)
     drawn: list[Graph] = []
     for deep, flow in product((2, 1) if any(story.calls) else (2,), flows):
-        plot = _Plot(story, children, known, deep)
+        plot = _Plot(story, children, known, deep, stops)
         drawn.append(_framed(plot.block(topology, (story.root,), flow, 0), flow))
         if _scale(drawn[-1]) > READABLE:
             break
@@ -386,6 +394,7 @@ class _Plot:
     children: Mapping[str, Topology]
     known: Sequence[Topology]
     deep: int
+    stops: Collection[tuple[Stop, str]] = ()
 
     def block(
         self, topology: Topology | None, runs: tuple[str, ...], direction: Direction, depth: int
@@ -483,6 +492,7 @@ class _Plot:
             follows=tuple(follows),
             more=inside.more,
             small=small,
+            stops=self.stopping(run_id, key),
             also=tuple(node_id(earlier, key) for earlier in plan.runs[:-1]),
         )
 
@@ -518,8 +528,14 @@ class _Plot:
             age=self.story.age(mark),
             instance=True,
             within=node.id,
+            stops=self.stopping(node.run_id, key),
             depth=node.depth,
         )
+
+    def stopping(self, run_id: str, key: str) -> tuple[Stop, ...]:
+        """On which sides of a node the run stops."""
+        path = self.story.chapters.get(run_id, Chapter()).path + key
+        return tuple(side for side, named in self.stops if named == path)
 
     def lane(
         self, node: GraphNode, runs: tuple[str, ...], caption: str, inner: _Block, y: float, head: float

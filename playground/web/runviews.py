@@ -19,7 +19,7 @@ from playground.web.forms import Form, Problem, form_for
 from playground.web.graphview import Graph, Topology, graph, marks_json
 from playground.web.i18n import Language, Translator
 from playground.web.layerviews import layers_view
-from playground.web.stops import sentence, stops_of
+from playground.web.stops import beside_nodes, sentence, stops_of
 from playground.web.story import Ask, Story
 from playground.web.timeline import ticks
 from playground.web.viewmodels import (
@@ -148,7 +148,7 @@ def mood_now(story: Story, sessions: Sessions) -> Mood:
 def picture(story: Story, at: int) -> Graph:
     """The graph of the run as of position `at`."""
     topology = None if story.foreign else cast("Topology", story.plan.topology())
-    return graph(topology, story.drawn_at(at), children=story.children)
+    return graph(topology, story.drawn_at(at), children=story.children, stops=beside_nodes(story))
 
 
 def base(story: Story, first: int) -> str:

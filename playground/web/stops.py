@@ -11,6 +11,7 @@ from playground.kernel import JsonObject, JsonValue
 from playground.kernel.values import thaw
 from playground.sessions import Invalid
 from playground.web import bodies
+from playground.web.graphview import Stop
 from playground.web.i18n import Translator
 from playground.web.story import Story
 from playground.web.templating import brief
@@ -37,6 +38,13 @@ def stops_of(story: Story, t: Translator) -> Stops:
         OFFERED,
         OPERATORS,
     )
+
+
+def beside_nodes(story: Story) -> list[tuple[Stop, str]]:
+    """The breakpoints that a picture shows at a node: on which side, and the path of the node."""
+    given = [found for found in story.run.breakpoints if isinstance(found, dict)]
+    sides: tuple[Stop, ...] = ("before", "after")
+    return [(side, str(found[side])) for found in given for side in sides if side in found]
 
 
 def sentence(t: Translator, breakpoint_: Mapping[str, JsonValue]) -> Markup:

@@ -275,7 +275,7 @@ def regions(row: EventRow) -> set[Region]:
     if row.kind in _END and root:
         stale |= {"end", "cards"}
     if row.kind == "breakpoints_set":
-        stale |= {"status", "stops"}
+        stale |= {"status", "stops", "graph"}
     if row.kind in _GRID or row.kind in _END:
         stale.add("grid")
     if reshapes(row) or (row.kind == "node_started" and "#" in row.node):

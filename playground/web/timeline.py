@@ -15,6 +15,7 @@ from playground.kernel.values import JsonObject
 from playground.sessions import is_stage_note
 from playground.web.graphmarks import Pulse, marks_of
 from playground.web.layerviews import changed_layers, states_after
+from playground.web.memory import Memory
 from playground.web.viewmodels import EventRow, Ticks
 
 MOST_TICKS = 400
@@ -43,6 +44,7 @@ class Timeline:
         self._wave = 0
         self._pulse = Pulse()
         self._layers: JsonObject = {}
+        self._memory = Memory()
 
     def add(self, events: Sequence[Event]) -> list[EventRow]:
         """The rows of the events that follow those added so far."""
@@ -68,6 +70,7 @@ class Timeline:
         if is_stage_note(event):
             layers = changed_layers(event, self._layers)
             self._layers = states_after(event, self._layers)
+        self._memory.note(event)
         return EventRow(
             id=event.pos,
             seq=event.seq,
@@ -83,6 +86,8 @@ class Timeline:
             width=widths[opens] if opens else 0,
             marks=marks_of(event, self._pulse.feel(event)),
             layers=layers,
+            again=self._memory.again(event) if event.kind in ("tool_called", "model_called") else 0,
+            given=self._memory.given(event) if event.kind == "node_started" else (),
         )
 
 

@@ -323,6 +323,8 @@ class EventRow:
         folded: how many like events this row stands for.
         marks: what the event changes in the graph.
         layers: the layers whose state the event changes.
+        again: how often the same call was made before, as its node's body ran again.
+        given: the tools whose results a body that starts gets from memory, without running them.
     """
 
     id: int
@@ -340,6 +342,8 @@ class EventRow:
     folded: int = 1
     marks: tuple[Mark, ...] = ()
     layers: tuple[str, ...] = ()
+    again: int = 0
+    given: tuple[str, ...] = ()
 
     @property
     def graph(self) -> str:

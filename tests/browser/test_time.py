@@ -31,6 +31,9 @@ def test_a_breakpoint_is_set_from_the_page_and_met(server: Server, page: Page) -
     expect(dialog.locator(".stops__list li")).to_contain_text("Before place_order starts")
     page.keyboard.press("Escape")
     expect(page.get_by_role("button", name="Breakpoints")).to_contain_text("1")
+    stopping = page.locator("#graph [data-mark='node-/place_order']")
+    expect(stopping.locator(".node__stop")).to_be_visible()
+    expect(stopping).to_have_attribute("aria-label", "place_order, Before place_order starts: not yet")
 
     page.get_by_role("button", name="Approve", exact=True).click()
     mood(page, "paused")
@@ -44,3 +47,14 @@ def test_the_badge_of_a_run_that_comes_to_rest_is_there_without_a_reload(server:
     mood(page, "waiting")
 
     expect(page.locator("#proof")).to_have_text("fold = checkpoint")
+
+
+def test_what_ran_twice_is_told_from_what_came_from_memory(server: Server, page: Page) -> None:
+    start(page, server, "pays")
+    mood(page, "waiting")
+    page.get_by_role("button", name="Approve", exact=True).click()
+    mood(page, "completed")
+
+    expect(page.locator("#timeline .event__given")).to_have_text("Given back from memory: price.")
+    expect(page.locator("#timeline .event__again")).to_have_text("ran again: 2×")
+    expect(page.locator("#timeline li", has=page.locator(".event__again"))).to_contain_text("pay")

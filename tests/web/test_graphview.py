@@ -343,6 +343,17 @@ def test_a_template_is_as_young_as_the_youngest_of_its_instances() -> None:
     assert {node.key: node.age for node in picture.nodes} == {"a": 0, "t": 1, "t#1": 3, "t#2": 1}
 
 
+def test_a_breakpoint_is_drawn_at_the_node_whose_path_it_names() -> None:
+    log = Log("r1").ran("a", 1)
+    log.note("delegated", node="a", wave=1, call="x", child="r1~1", task="t", name="x", relation="call")
+    log.note("run_started", "~1", task="t", path="a/").ran("b", 1, "~1")
+    picture = graph(plan("a>b"), log.events, stops=[("before", "b"), ("after", "a/b"), ("after", "b")])
+
+    stops = {node.id: node.stops for node in picture.nodes}
+
+    assert stops == {"node-/a": (), "node-/b": ("before", "after"), "node-~1/b": ("after",)}
+
+
 def test_only_what_adds_to_the_shape_asks_for_a_new_layout() -> None:
     kinds = {fact.kind for fact in gallery.decided("en", True).events if reshapes(fact)}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +28,13 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     folder = tmp_path_factory.mktemp("board")
     write_scenario(folder, "board", BOARD)
     with serving(store="memory:", scenarios=[folder]) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def payment() -> Iterator[Client]:
+    """A server with a scenario whose body calls two tools, of which the second asks a person."""
+    with serving(store="memory:", scenarios=[Path(__file__).parents[1] / "browser" / "scenarios"]) as client:
         yield client
 
 
@@ -87,3 +95,17 @@ def test_a_parked_node_says_that_its_body_runs_again_and_then_how_often_it_has_s
     *_, last = at(client, run_id, "node_completed", "check")
 
     assert "It has started 2 times." in moment(client, run_id, last).text
+
+
+def test_a_call_that_runs_again_is_flagged_and_one_that_had_returned_is_given_back(payment: Client) -> None:
+    run_id = payment.start("pays", "suspended")
+    payment.answer(run_id, "buy/pay", approved=True)
+    payment.until(run_id, "completed")
+
+    rows = parse(payment.get(f"/runs/{run_id}").text).one("#timeline")
+
+    called = [row.text for row in rows.all("li") if row["data-kind"] == "tool_called"]
+    assert ["ran again: 2×" in text for text in called] == [False, False, True]
+    assert "pay" in called[2]
+    started = [row.text for row in rows.all("li") if row["data-kind"] == "node_started"]
+    assert ["Given back from memory: price." in text for text in started] == [False, True]
