@@ -49,7 +49,7 @@ from playground.kernel.breakpoints import checked_breakpoints
 from playground.kernel.eventlog import FORMAT
 from playground.kernel.run import BREAKPOINT, new_run_id
 from playground.kernel.scheduler import child_spec, copied_event
-from playground.kernel.values import dict_in, frozen_object, thaw
+from playground.kernel.values import dict_in, frozen_object, text_in, thaw
 from playground.runtime.react import DOCUMENTS
 from playground.runtime.scenario import Runnable, Scenario, ScenarioEnv, Staged
 from playground.sessions.catalog import Catalog
@@ -61,6 +61,9 @@ _log = logging.getLogger(__name__)
 
 CATCH_UP = 500
 """How many events a viewer reads from the log at a time."""
+
+BACKWARDS = 50
+"""How many events are read at a time where something is sought from the end of a log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -449,13 +452,45 @@ class Sessions:
         return events
 
     async def _run(self, run_id: str) -> Run:
-        """A run as it stands: by its checkpoint and what came after, where its scenario's plan still fits."""
+        """A run as it stands."""
+        return (await self._standing(run_id) or await self._told_by_log(run_id)).run
+
+    async def _standing(self, run_id: str) -> Portrait | None:
+        """A run up to its own last event, by its checkpoint and what came after.
+
+        None for a child run, and where the scenario's plan is gone or does not fit.
+        """
         plan = self.plan_of(await self.events(run_id, 0, 1), run_id)
         with suppress(RuntimeError):
             run = await self._scheduler().load(plan, run_id) if plan is not None else None
-            if run is not None:
-                return run
-        return (await self.portrait(run_id)).run
+            if plan is not None and run is not None:
+                return Portrait(run, run.last_pos, plan)
+        return None
+
+    async def _told_by_log(self, run_id: str, at: int | None = None) -> Portrait:
+        events = await self._events(run_id)
+        return portrait(self.plan_of(events, run_id), events, run_id, at)
+
+    async def _reached(self, run: Run) -> int:
+        """The position that a root run's tree had reached before the next event of the run itself."""
+        at = run.last_pos
+        for event in await self._stream(run.run_id, at, None):
+            if event.run_id == run.run_id:
+                break
+            at = event.pos
+        return at
+
+    async def _since(self, seen: Portrait) -> dict[str, float]:
+        """When each open question was asked, sought from the end of the log, since it was of late."""
+        found: dict[str, float] = {}
+        stop = seen.at
+        while stop and not found.keys() >= seen.run.interrupts.keys():
+            first = max(0, stop - BACKWARDS)
+            for event in reversed(await self._stream(seen.run.run_id, first, stop - first)):
+                if event.kind == "interrupted":
+                    found.setdefault(text_in(event.data, "id"), event.ts)
+            stop = first
+        return found
 
     def plan(self, key: str, lang: str = "en") -> Plan:
         """The plan of a scenario, built to be looked at.
@@ -498,8 +533,10 @@ class Sessions:
         Raises:
             NotFound: no such run.
         """
-        events = await self._events(run_id)
-        return portrait(self.plan_of(events, run_id), events, run_id, at)
+        seen = await self._standing(run_id) if at is None else None
+        if seen is not None:
+            return replace(seen, at=await self._reached(seen.run))
+        return await self._told_by_log(run_id, at)
 
     async def describe(self, run_id: str) -> JsonObject:
         """The run as the API tells it.
@@ -507,9 +544,8 @@ class Sessions:
         Raises:
             NotFound: no such run.
         """
-        events = await self._events(run_id)
-        seen = portrait(self.plan_of(events, run_id), events, run_id)
-        run = seen.run
+        seen = await self.portrait(run_id)
+        run, since = seen.run, await self._since(seen)
         forked = run.meta.get("forked_from")
         return {
             "run_id": run.run_id,
@@ -523,7 +559,7 @@ class Sessions:
             "output": thaw(run.final_output) if run.state is RunState.COMPLETED else None,
             "error": run.final_output if run.state is RunState.FAILED else None,
             "interrupts": [
-                {**asked.to_json(), "since": _since(events, asked.id), "follows": follows(seen, asked)}
+                {**asked.to_json(), "since": since.get(asked.id), "follows": follows(seen, asked)}
                 for asked in run.interrupts.values()
             ],
             "parent_id": run.parent_id,
@@ -532,7 +568,7 @@ class Sessions:
             "forked_from": forked,
             "breakpoints": list(run.breakpoints),
             "metrics": dict(run.metrics),
-            "last_event_id": events[-1].pos,
+            "last_event_id": seen.at,
             "url": f"/runs/{run.run_id}",
             "foreign": seen.foreign,
         }
@@ -1066,13 +1102,6 @@ def follows(seen: Portrait, asked: Interrupt) -> JsonObject:
                 targets.append(edge.target)
         found[verdict] = targets
     return found
-
-
-def _since(events: Sequence[Event], interrupt_id: str) -> float | None:
-    for event in reversed(events):
-        if event.kind == "interrupted" and event.data["id"] == interrupt_id:
-            return event.ts
-    return None
 
 
 def _next_expiry(run: Run) -> float | None:

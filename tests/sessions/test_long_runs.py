@@ -32,7 +32,9 @@ def breakpoints(sessions: Sessions, run_id: str) -> Awaitable[object]:
     return sessions.set_breakpoints(run_id, [{"before": "check"}])
 
 
-@pytest.mark.parametrize("operation", [answer, refused_pause, breakpoints])
+@pytest.mark.parametrize(
+    "operation", [answer, refused_pause, breakpoints, Sessions.describe, Sessions.portrait]
+)
 async def test_an_operation_does_not_read_the_whole_log(
     opened: Opener, folder: Path, monkeypatch: pytest.MonkeyPatch, operation: Operation
 ) -> None:
@@ -57,3 +59,15 @@ def noting(
         return found
 
     return noted
+
+
+async def test_a_question_asked_long_ago_still_says_since_when(opened: Opener, folder: Path) -> None:
+    both = LONG.replace('flow.edge("draft", "check")', "flow")
+    (folder / "asks.py").write_text(both.replace('ctx.shared["amount"]', "40"), encoding="utf-8")
+    async with opened() as sessions:
+        run_id = await sessions.start("asks")
+        events = [event async for event in sessions.until_rest(run_id)]
+        (asked,) = [event for event in events if event.kind == "interrupted"]
+        (shown,) = (await sessions.describe(run_id))["interrupts"]
+        assert events[-1].pos - asked.pos > 100
+        assert shown["since"] == asked.ts
