@@ -19,7 +19,7 @@ from playground.kernel import Event
 from playground.sessions import Entry, Sessions, Told
 from playground.web import render, runviews, views
 from playground.web.i18n import Language
-from playground.web.story import CARDS, Region, Story
+from playground.web.story import Region, Story, questions
 from playground.web.story import regions as regions_of
 from playground.web.stream import END, Place, joined, live_frame, message
 from playground.web.viewmodels import EventRow
@@ -302,8 +302,7 @@ class PageTeller:
             row = self._watch.story.row(event.pos)
             if row is not None:
                 self._owed |= regions_of(row)
-            if event.kind in CARDS:
-                self._owed_cards[str(event.data["id"])] = None
+            self._owed_cards.update(dict.fromkeys(questions(event.kind, event.data)))
         made = self._rows(events)
         if self._back:
             made += message("caught-up", str(len(events)))

@@ -15,7 +15,7 @@ from typing import Literal, cast, get_args
 from playground.kernel import Event, LogError, Plan, Run
 from playground.kernel.run import escape_key, split_park
 from playground.kernel.scheduler import child_spec
-from playground.kernel.values import JsonObject, int_in, text_in
+from playground.kernel.values import JsonObject, JsonValue, dicts_in, int_in, text_in
 from playground.runtime.react import build_react_plan
 from playground.runtime.tools import ToolRegistry
 from playground.sessions import Proof, Sessions, portrait, prove, stored_plan
@@ -38,8 +38,7 @@ MOST_STREAMS = 40
 Region = Literal["status", "cards", "end", "graph", "grid", "stops"]
 """A part of the run page that an event can make stale."""
 
-CARDS = frozenset({"interrupted", "resumed", "interrupt_cancelled"})
-"""The kinds of events that ask a question, answer it or withdraw it."""
+_CARDS = {"interrupted", "resumed", "interrupt_cancelled"}
 
 _STATUS = {"run_started", "run_suspended", "resumed", "run_completed", "run_failed", "model_returned"}
 _END = {"run_completed", "run_failed"}
@@ -150,8 +149,7 @@ class Story:
             self.rows.append(row)
             self._note(row)
             self.stale |= regions(row)
-            if row.kind in CARDS:
-                self.changed[text_in(row.data, "id")] = None
+            self.changed.update(dict.fromkeys(questions(row.kind, row.data)))
 
     def row(self, pos: int) -> EventRow | None:
         """The row at a position, if there is one."""
@@ -264,13 +262,20 @@ class Story:
             )
 
 
+def questions(kind: str, data: Mapping[str, JsonValue]) -> list[str]:
+    """The ids of the questions that an event asks, hands up from a child run, answers or withdraws."""
+    if kind in _CARDS:
+        return [text_in(data, "id")]
+    return [text_in(asked, "id") for asked in dicts_in(data, "nested")] if kind == "node_parked" else []
+
+
 def regions(row: EventRow) -> set[Region]:
     """The parts of the page that an event makes stale; the timeline itself is not among them."""
     root = row.depth == 0
     stale: set[Region] = {"status"} if row.opens else set()
     if row.kind in _STATUS and (root or row.kind == "model_returned"):
         stale.add("status")
-    if row.kind in CARDS:
+    if questions(row.kind, row.data):
         stale |= {"cards", "status"}
     if row.kind in _END and root:
         stale |= {"end", "cards"}

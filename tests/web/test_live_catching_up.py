@@ -21,3 +21,19 @@ async def test_rows_from_the_log_are_shown_even_if_the_shared_story_has_not_come
     told = await teller.chunk([Told(event, stored=True) for event in events[2:6]])
     assert [f'id="ev-{number}"' in told.decode() for number in range(2, 8)] == [False, *[True] * 4, False]
     await sessions.close()
+
+
+async def test_a_question_of_a_child_run_is_shown_when_its_parent_knows_it_however_much_later() -> None:
+    sessions = Sessions(open_store("memory:"), Catalog([assets.path("scenarios")]))
+    await sessions.open()
+    run_id = await sessions.start("nested_approval")
+    events = [event async for event in sessions.until_rest(run_id)]
+    asked = next(event for event in events if event.kind == "interrupted")
+    story = Story(run_id, sessions.plan_of(events[:1], run_id))
+    await story.reach(sessions, asked.pos)
+    teller = PageTeller(Watch(sessions, story), "en", Place())
+    card = f'data-step="{asked.data["id"]}"'
+    before = await teller.chunk([Told(event, stored=True) for event in events[: asked.pos]])
+    after = await teller.chunk([Told(event, stored=True) for event in events[asked.pos :]])
+    assert (card in before.decode(), card in after.decode()) == (False, True)
+    await sessions.close()
