@@ -24,7 +24,7 @@ from playground.web.story import regions as regions_of
 from playground.web.stream import END, Place, joined, live_frame, message
 from playground.web.viewmodels import EventRow
 
-PAINT_PAUSE = 0.1
+PAINT_PAUSE = 0.25
 """The least seconds between two paintings of a run's regions."""
 
 ROWS = 1000

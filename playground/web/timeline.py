@@ -18,7 +18,7 @@ from playground.web.layerviews import changed_layers, states_after
 from playground.web.memory import Memory
 from playground.web.viewmodels import EventRow, Ticks
 
-MOST_TICKS = 400
+MOST_TICKS = 300
 """The scrubber's track shows at most about this many events; beyond it, waves first."""
 
 TONES: Mapping[str, tuple[str, ...]] = {

@@ -30,7 +30,7 @@ LONG = 30.0
 FOLDS = 40.0
 """How much of the axis all folded stretches may take together, in percent."""
 
-MOST_BARS = 200
+MOST_BARS = 120
 """How many bars are shown, the newest ones."""
 
 MOST_ROWS = 80

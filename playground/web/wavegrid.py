@@ -65,7 +65,7 @@ class WaveGrid:
     hidden: int = 0
 
 
-MOST_WAVES = 120
+MOST_WAVES = 100
 """A grid shows this many waves of the root, the newest ones."""
 
 
