@@ -369,6 +369,8 @@ def run_sample(lang: Language, log: Log | None = None, **changes: object) -> Run
         proof=Proof(last.id),
         stops=stops_sample(lang),
         waterfall=clock.chart(),
+        kinds=tuple(dict.fromkeys(row.kind for row in rows)),
+        names=tuple(dict.fromkeys(row.node for row in rows if row.node)),
     )
     return replace(view, **changes)  # type: ignore[arg-type]
 

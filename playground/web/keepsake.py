@@ -29,6 +29,7 @@ SCRIPTS = (
     "keys",
     "graph",
     "fade",
+    "fold",
     "select",
     "ticks",
     "tabs",

@@ -101,7 +101,16 @@ def run_view(story: Story, sessions: Sessions, lang: Language, at: int | None = 
         waterfall=story.clock.chart(),
         tokens=tuple(story.calls.values()),
         ticks=ticks(story.rows),
+        kinds=tuple(dict.fromkeys(row.kind for row in story.rows)),
+        names=names(story),
     )
+
+
+def names(story: Story) -> tuple[str, ...]:
+    """The keys of the nodes that a run has or may come to have, its plan's first."""
+    planned = () if story.foreign else story.plan.nodes
+    seen = (row.node.partition("#")[0] for row in story.rows if row.node)
+    return tuple(dict.fromkeys([*planned, *seen]))
 
 
 def around(run: RunView, story: Story, at: int) -> RunView:

@@ -47,6 +47,7 @@ SCRIPTS = (
     "frames",
     "graph",
     "fade",
+    "fold",
     "select",
     "ticks",
     "rows",

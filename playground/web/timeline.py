@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from playground.kernel.eventlog import Event
-from playground.kernel.values import JsonObject
+from playground.kernel.values import JsonObject, JsonValue
 from playground.sessions import is_stage_note
 from playground.web.graphmarks import Pulse, marks_of
 from playground.web.layerviews import changed_layers, states_after
@@ -35,6 +35,10 @@ TONES: Mapping[str, tuple[str, ...]] = {
 _TONE_OF = {kind: tone for tone, kinds in TONES.items() for kind in kinds}
 
 
+_TOLD_ONE_BY_ONE = {*TONES["wait"], *TONES["fail"]}
+"""What stops a run is never folded, however often it is repeated."""
+
+
 class Timeline:
     """The rows of one tree, in order; `add` may be called again as the log grows."""
 
@@ -45,6 +49,8 @@ class Timeline:
         self._pulse = Pulse()
         self._layers: JsonObject = {}
         self._memory = Memory()
+        self._before: tuple[JsonValue, ...] = ()
+        self._repeats = 0
 
     def add(self, events: Sequence[Event]) -> list[EventRow]:
         """The rows of the events that follow those added so far."""
@@ -71,6 +77,7 @@ class Timeline:
             layers = changed_layers(event, self._layers)
             self._layers = states_after(event, self._layers)
         self._memory.note(event)
+        self._count(event, opens)
         return EventRow(
             id=event.pos,
             seq=event.seq,
@@ -86,9 +93,18 @@ class Timeline:
             width=widths[opens] if opens else 0,
             marks=marks_of(event, self._pulse.feel(event)),
             layers=layers,
+            repeats=self._repeats,
             again=self._memory.again(event) if event.kind in ("tool_called", "model_called") else 0,
             given=self._memory.given(event) if event.kind == "node_started" else (),
         )
+
+    def _count(self, event: Event, opens: int) -> None:
+        """Whether an event is one more of the same."""
+        data = event.data
+        like = (event.run_id, event.kind, data.get("node"), data.get("name"), data.get("topic"))
+        single = opens or event.kind in _TOLD_ONE_BY_ONE
+        self._repeats = self._repeats + 1 if like == self._before and not single else 0
+        self._before = like
 
 
 def ticks(rows: Sequence[EventRow], most: int = MOST_TICKS) -> tuple[Ticks, ...]:

@@ -320,7 +320,7 @@ class EventRow:
         depth: how many child runs deep it lies.
         opens: the wave of the root run that this row is the first of, or 0.
         width: how many nodes start in that wave.
-        folded: how many like events this row stands for.
+        repeats: how many events just like it, of the same kind and node, come right before it.
         marks: what the event changes in the graph.
         layers: the layers whose state the event changes.
         again: how often the same call was made before, as its node's body ran again.
@@ -339,7 +339,7 @@ class EventRow:
     depth: int = 0
     opens: int = 0
     width: int = 0
-    folded: int = 1
+    repeats: int = 0
     marks: tuple[Mark, ...] = ()
     layers: tuple[str, ...] = ()
     again: int = 0
@@ -562,6 +562,7 @@ class RunView:
         layers: the layers at the moment; None for a scenario that is not made of them.
         proof: the checkpoint held against the log; None where there is no checkpoint.
         stops: the breakpoints.
+        kinds, names: the kinds of its events, and the keys of its nodes, to choose from.
         asked: the position that the address named, 0 for none; the moment is the nearest to it.
         unproved: whether it rests, and has gone on since that was looked at.
     """
@@ -602,6 +603,8 @@ class RunView:
     proof: Proof | None = None
     unproved: bool = False
     stops: Stops = Stops()
+    kinds: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
     asked: int = 0
     waterfall: Waterfall = field(default_factory=Waterfall)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import Protocol
 
 from playground.web.graphview import Fact, state_after
@@ -46,7 +47,13 @@ class GridCell:
 
 @dataclass(frozen=True, slots=True)
 class GridRow:
-    """A node's executions; `depth` counts the calls around it, `rest` the empty columns at its end."""
+    """A node's executions.
+
+    Args:
+        depth: how many calls are around it.
+        rest: the empty columns at its end.
+        holds: whether the rows of runs that it called follow it.
+    """
 
     label: str
     node: str
@@ -54,6 +61,7 @@ class GridRow:
     depth: int
     cells: tuple[GridCell, ...]
     rest: int = 0
+    holds: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +162,9 @@ class _Layout:
         first = max(1, sheet.last - MOST_WAVES + 1)
         widths = {wave: self._width(root, wave) for wave in range(first, sheet.last + 1)}
         columns = sum(widths.values())
-        rows = self._rows(root, "", 0, 0, widths)
+        rows = [row for row in self._rows(root, "", 0, 0, widths) if row.cells]
         return WaveGrid(
-            tuple(widths.items()), tuple(_closed(row, columns) for row in rows if row.cells), first - 1
+            tuple(widths.items()), tuple(_closed(row, columns) for row in _holding(rows)), first - 1
         )
 
     def _width(self, run_id: str, wave: int) -> int:
@@ -215,6 +223,15 @@ def _reused(rows: list[GridRow]) -> list[GridRow]:
         else:
             kept.append(row)
     return kept
+
+
+def _holding(rows: list[GridRow]) -> list[GridRow]:
+    """The rows, where those that others nest under say so."""
+    return [
+        replace(row, holds=after is not None and after.depth > row.depth)
+        for row, after in zip_longest(rows, rows[1:])
+        if row is not None
+    ]
 
 
 def _begin(row: GridRow) -> int:

@@ -1,11 +1,29 @@
-// A filter hides the rows of the list it names whose text or kind does not hold what was typed.
-function apply(input) {
-  const list = document.getElementById(input.dataset.filters);
-  const wish = input.value.trim().toLowerCase();
-  for (const row of list.children) row.hidden = wish !== "" && !`${row.dataset.kind} ${row.textContent}`.toLowerCase().includes(wish);
+// Filters of the timeline: what was typed, a kind and a node; a row that does not fit all of them is hidden.
+const list = document.getElementById("timeline");
+const [text, kind, node] = ["filter", "filter-kind", "filter-node"].map((id) => document.getElementById(id));
+const nodeOf = ({ dataset }) => decodeURIComponent(dataset.node?.split("/").pop() ?? "").split("#")[0];
+const filtered = () => Boolean(text.value.trim() || kind.value || node.value);
+let offered = 0;
+
+function apply() {
+  const wish = text.value.trim().toLowerCase();
+  for (const row of list.children)
+    row.hidden =
+      (kind.value && row.dataset.kind !== kind.value) ||
+      (node.value && nodeOf(row) !== node.value) ||
+      !`${row.dataset.kind} ${row.textContent}`.toLowerCase().includes(wish);
+  list.toggleAttribute("data-filtered", filtered());
 }
 
-for (const input of document.querySelectorAll("[data-filters]")) {
-  input.addEventListener("input", () => apply(input));
-  document.addEventListener("longer", () => input.value && apply(input));
+// What a run brings that was not known when its page was made can be chosen as well.
+function offer(select, name) {
+  if (name && ![...select.options].some((option) => option.value === name)) select.add(new Option(name, name));
 }
+
+for (const field of [text, kind, node]) field.addEventListener("input", apply);
+document.addEventListener("htmx:after:swap", () => filtered() && apply());
+document.addEventListener("longer", (event) => {
+  for (let row = list.lastElementChild; row && Number(row.dataset.at) > offered; row = row.previousElementSibling)
+    offer(kind, row.dataset.kind), offer(node, nodeOf(row));
+  offered = event.detail.last;
+});

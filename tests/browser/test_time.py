@@ -58,3 +58,53 @@ def test_what_ran_twice_is_told_from_what_came_from_memory(server: Server, page:
     expect(page.locator("#timeline .event__given")).to_have_text("Given back from memory: price.")
     expect(page.locator("#timeline .event__again")).to_have_text("ran again: 2×")
     expect(page.locator("#timeline li", has=page.locator(".event__again"))).to_contain_text("pay")
+
+
+def test_repeats_are_one_row_that_opens(server: Server, page: Page) -> None:
+    start(page, server, "pays")
+    mood(page, "waiting")
+    notes = page.locator("#timeline [data-kind=note] .event__row")
+    fold = page.get_by_role("button", name="3 more like it")
+    expect(notes.filter(visible=True)).to_have_count(1)
+
+    fold.press("Enter")
+    expect(fold).to_have_attribute("aria-expanded", "true")
+    expect(notes.filter(visible=True)).to_have_count(4)
+    fold.press("Enter")
+    expect(notes.filter(visible=True)).to_have_count(1)
+
+    page.goto(f"{page.url}#step={notes.nth(2).locator('..').get_attribute('data-at')}")
+    expect(notes.nth(2)).to_be_visible()
+
+
+def test_the_timeline_is_filtered_by_kind_and_by_node(server: Server, page: Page) -> None:
+    start(page, server, "trader")
+    mood(page, "waiting")
+    shown = page.locator("#timeline > li").filter(visible=True)
+
+    page.get_by_role("combobox", name="Kind of event").select_option("node_started")
+    page.get_by_role("combobox", name="Node", exact=True).select_option("approve")
+
+    expect(shown).to_have_count(1)
+    expect(shown).to_contain_text("approve started")
+    page.get_by_role("searchbox", name="Filter").fill("nothing of the kind")
+    expect(page.get_by_text("No event matches.")).to_be_visible()
+
+
+def test_the_rows_of_a_called_run_fold_and_stay_so_while_the_run_goes_on(server: Server, page: Page) -> None:
+    start(page, server, "trader")
+    mood(page, "waiting")
+    inner = page.locator("#grid tbody tr[data-depth='1']")
+    fold = page.locator("#grid").get_by_role("button", name="buyer", exact=True)
+    expect(inner.first).to_be_visible()
+
+    fold.press("Enter")
+    expect(inner.filter(visible=True)).to_have_count(0)
+    page.get_by_role("button", name="Approve", exact=True).click()
+    mood(page, "completed")
+    expect(page.locator("#grid tbody tr").filter(has_text="place_order")).to_be_visible()
+
+    expect(fold).to_have_attribute("aria-expanded", "false")
+    expect(inner.filter(visible=True)).to_have_count(0)
+    fold.press("Enter")
+    expect(inner.first).to_be_visible()

@@ -36,6 +36,23 @@ def test_a_cell_stands_in_the_column_of_its_wave() -> None:
     assert columns(row(grid, "b")) == [(1, 1, "completed")]
 
 
+def test_a_row_that_the_rows_of_called_runs_follow_says_so() -> None:
+    grid = wave_grid(gallery.decided("en", True).events)
+
+    assert [found.label for found in grid.rows if found.holds] == ["diagnose"]
+
+
+def test_one_more_of_the_same_kind_node_and_name_is_a_repeat() -> None:
+    log = Log("r1").note("node_started", node="a", wave=1)
+    for topic in ("looked", "looked", "looked", "found"):
+        log.note("note", node="a", topic=topic, data={})
+    log.note("note", node="b", topic="found", data={}).note("node_retry", node="b").note(
+        "node_retry", node="b"
+    )
+
+    assert [row.repeats for row in Timeline().add(log.events)] == [0, 0, 1, 2, 0, 0, 0, 0]
+
+
 def test_every_row_is_as_wide_as_the_grid() -> None:
     grid = wave_grid(gallery.decided("en", True).events)
     width = sum(span for _, span in grid.waves)

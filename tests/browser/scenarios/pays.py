@@ -1,4 +1,4 @@
-"""A body that looks up a price and pays by a tool that asks: once answered, it runs again from its top."""
+"""A body that looks around, and pays by a tool that asks: once answered, it runs again from its top."""
 
 from playground import Scenario, ScenarioEnv, ToolRegistry, Workflow
 
@@ -13,6 +13,8 @@ def make(_: ScenarioEnv) -> Workflow:
         return f"paid {amount}"
 
     async def buy(_, ctx):
+        for shop in range(4):
+            await ctx.note("looked", shop=shop)
         cost = await ctx.call_tool("price")
         return (await ctx.call_tool("pay", {"amount": cost.output})).output
 
