@@ -238,7 +238,7 @@ def test_events_arrive_in_order_and_the_picture_follows(run: Page, stage: Stage)
 
     expect(run.locator("#status")).to_contain_text("completed")
     expect(node(run, "repair")).to_have_attribute("data-state", "completed")
-    expect(node(run, "repair")).to_have_attribute("aria-label", "repair: done · wave 5")
+    expect(node(run, "repair")).to_have_attribute("aria-label", "repair, Before repair starts: done · wave 5")
     assert positions(run) == list(range(1, len(stage.events) + 1))
 
 
