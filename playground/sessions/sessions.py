@@ -834,9 +834,9 @@ class Sessions:
             NotFound: no such run.
             Conflict: it is not being driven.
         """
-        await self._run(run_id)
         live = self._live.get(run_id)
         if live is None or live.task is None:
+            await self._run(run_id)
             raise Conflict(f"run {run_id} is not going on: there is nothing to crash")
         live.task.cancel()
         await asyncio.wait({live.task})
