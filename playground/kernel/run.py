@@ -354,13 +354,8 @@ class Run:
             number += 1
         return f"{template}#{number}"
 
-    def add_instance(self, template: str, payload: JsonValue, key: str | None = None, by: str = "") -> str:
-        """Make an instance of a template, or find it: the same key is the same instance."""
-        full = self.instance_key(template, key)
-        self._make_instance(full, template, payload, by)
-        return full
-
-    def _make_instance(self, full: str, template: str, payload: JsonValue, by: str) -> None:
+    def add_instance(self, full: str, template: str, payload: JsonValue, by: str = "") -> None:
+        """Make the instance of that full key, if it is not there: the same key is the same instance."""
         self.sends += 1
         if full not in self.instance_inputs:
             self.instance_inputs[full] = payload
@@ -729,7 +724,7 @@ def _control(run: Run, data: Data) -> None:
     run.wave.committed += 1
     by, payload = data["by"], data.get("payload")
     if "send" in data:
-        run._make_instance(data["key"], data["send"], payload, by)
+        run.add_instance(data["key"], data["send"], payload, by)
         return
     target = data["goto"]
     if target == END:
