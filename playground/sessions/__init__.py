@@ -6,7 +6,7 @@ No HTTP here: the web and the command line are two faces of the same sessions.
 from playground.sessions.branches import Branch, ChannelDifference, Difference, difference, family
 from playground.sessions.catalog import Catalog, Entry
 from playground.sessions.errors import Busy, Conflict, Invalid, NotFound, SessionError
-from playground.sessions.feed import Cursor, Feed, Told, ends, ends_run
+from playground.sessions.feed import Cursor, Feed, Follower, Told, ends_run
 from playground.sessions.layered import Layered, LayeredStage
 from playground.sessions.portrait import Portrait, portrait, stored_plan
 from playground.sessions.proof import Proof, prove
@@ -23,6 +23,7 @@ __all__ = [
     "Difference",
     "Entry",
     "Feed",
+    "Follower",
     "Invalid",
     "Layered",
     "LayeredStage",
@@ -34,7 +35,6 @@ __all__ = [
     "Sessions",
     "Told",
     "difference",
-    "ends",
     "ends_run",
     "family",
     "is_stage_note",

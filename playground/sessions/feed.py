@@ -5,9 +5,6 @@ just told, shared by all of them, so a viewer costs a number and not a queue.
 One that is too slow falls off the ring; what it missed it reads from the log,
 where nothing is ever missing.  What is not in the log, such as a token, is
 simply gone for it.
-
-`Told` carries the frames that were made of it, so that an event is rendered
-once and sent to everyone.
 """
 
 from __future__ import annotations
@@ -17,7 +14,10 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from playground.kernel import Event, root_of
+from playground.kernel import Event, EventLog, root_of
+
+CATCH_UP = 500
+"""How many events a reader takes from the log at a time."""
 
 RING = 1024
 """How many of the latest items a feed keeps for its viewers."""
@@ -33,7 +33,7 @@ class Told:
     Attributes:
         event: the event; None for what is only live.
         live: name and data of what is only live.
-        frames: what was made of it, by whoever renders it, under a key of theirs.
+        frames: what was made of it for all, by whoever renders it, under a key of theirs.
         stored: it was read from the log for one viewer, and not heard live by all.
     """
 
@@ -163,6 +163,63 @@ class Cursor:
             fresh.append(item)
         return fresh
 
+    @property
+    def level(self) -> bool:
+        """Whether the viewer has all that was told so far."""
+        return not self.behind and self.number == self._feed.next
+
+    def twin(self) -> Cursor:
+        """A cursor at the same place, for one who goes on from here alone."""
+        twin = Cursor(self._feed, self.position)
+        twin.number, twin.behind = self.number, self.behind
+        return twin
+
     def _fall_behind(self) -> None:
         self.number = self._feed.next
         self.behind = True
+
+
+class Follower:
+    """A reader's way through a run: first what the log has, then live, in batches.
+
+    Nothing of the log is missed or told twice, however slow the reader is; when it
+    was too slow for the live feed, an item `lagging` comes before the rest is read
+    from the log.
+
+    Args:
+        feed: of the run's tree.
+        log: where the tree's events are.
+        root: id of the root run.
+        cursor: where to begin.
+
+    Attributes:
+        ended: the last event of the run has been read.
+        over: that, or the feed was closed: nothing more will come.
+    """
+
+    def __init__(self, feed: Feed, log: EventLog, root: str, cursor: Cursor, *, ended: bool = False) -> None:
+        self._feed = feed
+        self._log = log
+        self._root = root
+        self.cursor = cursor
+        self.ended = self.over = ended
+
+    def twin(self) -> Follower:
+        """A follower at the same place, for one who goes on from here alone."""
+        twin = Follower(self._feed, self._log, self._root, self.cursor.twin(), ended=self.ended)
+        twin.over = self.over
+        return twin
+
+    async def read(self) -> Sequence[Told]:
+        """What follows; empty: nothing yet, or `over`.  Waits only where the cursor is level."""
+        cursor = self.cursor
+        if cursor.behind:
+            await asyncio.sleep(0)  # a long log must not keep everyone else from being served
+            batch = cursor.read(await self._log.stream(self._root, cursor.position, CATCH_UP))
+        elif await self._feed.wait(cursor.number):
+            batch = cursor.hear()
+        else:
+            batch, self.over = (), True
+        if ends(batch):
+            self.ended = self.over = True
+        return batch

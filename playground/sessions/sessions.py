@@ -14,7 +14,7 @@ import json
 import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TypeAlias, cast
 
@@ -54,13 +54,10 @@ from playground.runtime.react import DOCUMENTS
 from playground.runtime.scenario import Runnable, Scenario, ScenarioEnv, Staged
 from playground.sessions.catalog import Catalog
 from playground.sessions.errors import Busy, Conflict, Invalid, NotFound, SessionError
-from playground.sessions.feed import Cursor, Feed, Told, ends, ends_run
+from playground.sessions.feed import Cursor, Feed, Follower, Told, ends_run
 from playground.sessions.portrait import Portrait, portrait
 
 _log = logging.getLogger(__name__)
-
-CATCH_UP = 500
-"""How many events a viewer reads from the log at a time."""
 
 BACKWARDS = 50
 """How many events are read at a time where something is sought from the end of a log."""
@@ -616,38 +613,37 @@ class Sessions:
         except ValueError as error:
             raise NotFound(str(error)) from error
 
-    async def follow(self, run_id: str, after: int = 0) -> AsyncGenerator[Sequence[Told]]:
-        """What happens in a run's tree after a position: first what the log has, then live, in batches.
-
-        Nothing of the log is missed or told twice, however slow the reader is; when it
-        was too slow for the live feed, an item `lagging` comes before the rest is read
-        from the log.  Ends when the run has ended or the sessions close.
+    @asynccontextmanager
+    async def following(self, run_id: str, after: int = 0) -> AsyncGenerator[Follower]:
+        """A way through what happens in a run's tree after a position.
 
         Raises:
             NotFound: no such run.
         """
         root = root_of(run_id)
         latest = await self.events(run_id, max(0, after - 1), 1)
-        if after and latest and ends_run(latest[0]):
-            return
         feed = self._feeds.setdefault(root, Feed())
         feed.viewers += 1
-        cursor = Cursor(feed, after)
         try:
-            while cursor.behind or await feed.wait(cursor.number):
-                if cursor.behind:
-                    await asyncio.sleep(0)  # a long log must not keep everyone else from being served
-                    batch = cursor.read(await self.store.log.stream(root, cursor.position, CATCH_UP))
-                else:
-                    batch = cursor.hear()
-                if batch:
-                    yield batch
-                    if ends(batch):
-                        return
+            ended = bool(after and latest) and ends_run(latest[0])
+            yield Follower(feed, self.store.log, root, Cursor(feed, after), ended=ended)
         finally:
             feed.viewers -= 1
             if not feed.viewers and self._feeds.get(root) is feed:
                 del self._feeds[root]
+
+    async def follow(self, run_id: str, after: int = 0) -> AsyncGenerator[Sequence[Told]]:
+        """What happens in a run's tree after a position: what `Follower.read` gives, as it comes.
+
+        Ends when the run has ended or the sessions close.
+
+        Raises:
+            NotFound: no such run.
+        """
+        async with self.following(run_id, after) as follower:
+            while not follower.over:
+                if batch := await follower.read():
+                    yield batch
 
     def tell(self, run_id: str, name: str, data: Mapping[str, object]) -> None:
         """Tell whoever follows a run something that is not in its log."""

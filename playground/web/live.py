@@ -21,7 +21,7 @@ from playground.web import render, runviews, views
 from playground.web.i18n import Language
 from playground.web.story import Region, Story, questions
 from playground.web.story import regions as regions_of
-from playground.web.stream import END, Place, joined, live_frame, message
+from playground.web.stream import END, Place, live_frame, message
 from playground.web.viewmodels import EventRow
 
 PAINT_PAUSE = 0.25
@@ -237,19 +237,13 @@ class PageTeller:
         self._owed: set[Region] = {"status"}
         self._owed_cards: dict[str, None] = {}
 
-    async def chunk(self, batch: Sequence[Told]) -> bytes:
-        if batch[0].stored:
-            await self._watch.read(batch)
-            return self._caught_up(batch)
-        await self._watch.hear(batch)
-        made = joined(batch, self._lang, self._pieces)
-        return self._paid() + made if self._owed else made
+    @property
+    def kind(self) -> tuple[Watch, Language]:
+        return self._watch, self._lang
 
-    def farewell(self) -> bytes:
-        return self._watch.ending(self._lang) + END
-
-    def _pieces(self, batch: Sequence[Told]) -> bytes:
+    async def live(self, batch: Sequence[Told]) -> bytes:
         """The items of a batch in order, with rows that follow each other in one message."""
+        await self._watch.hear(batch)
         made: list[bytes] = []
         events: list[Event] = []
         for told in batch:
@@ -259,6 +253,31 @@ class PageTeller:
             made += [self._rows(events), self._frame(told)]
             events = []
         return b"".join([*made, self._rows(events)])
+
+    async def stored(self, batch: Sequence[Told]) -> bytes:
+        """Rows, and after them how many there were; the regions follow once the viewer is level."""
+        await self._watch.read(batch)
+        events = [told.event for told in batch if told.event is not None]
+        for event in events:
+            row = self._watch.story.row(event.pos)
+            if row is not None:
+                self._owed |= regions_of(row)
+            self._owed_cards.update(dict.fromkeys(questions(event.kind, event.data)))
+        made = self._rows(events)
+        return made + message("caught-up", str(len(events))) if self._back else made
+
+    def level(self) -> bytes:
+        return self._paid(frozenset(self._owed)) if self._owed else b""
+
+    def farewell(self) -> bytes:
+        return self._paid(frozenset()) + self._watch.ending(self._lang) + END
+
+    def _paid(self, regions: frozenset[Region]) -> bytes:
+        """These regions, and the cards that this viewer is owed."""
+        cards = tuple(self._owed_cards)
+        self._owed.clear()
+        self._owed_cards.clear()
+        return self._watch.painted(regions, cards, self._lang)
 
     def _frame(self, told: Told) -> bytes:
         """What is only told live; a painting is made once for all, whatever batch it comes in."""
@@ -294,25 +313,6 @@ class PageTeller:
             return ""
         begun = kind == "model_called"
         return render.stream_begun(call, self._lang) if begun else render.stream_ended(call, self._lang)
-
-    def _caught_up(self, batch: Sequence[Told]) -> bytes:
-        """What the log has for this viewer alone; the regions follow once it is level with the story."""
-        events = [told.event for told in batch if told.event is not None]
-        for event in events:
-            row = self._watch.story.row(event.pos)
-            if row is not None:
-                self._owed |= regions_of(row)
-            self._owed_cards.update(dict.fromkeys(questions(event.kind, event.data)))
-        made = self._rows(events)
-        if self._back:
-            made += message("caught-up", str(len(events)))
-        return made + self._paid() if events[-1].pos >= self._watch.story.pos else made
-
-    def _paid(self) -> bytes:
-        owed, cards = frozenset(self._owed), tuple(self._owed_cards)
-        self._owed.clear()
-        self._owed_cards.clear()
-        return self._watch.painted(owed, cards, self._lang)
 
 
 def _entry_of(sessions: Sessions, story: Story) -> Entry | None:

@@ -10,7 +10,7 @@ from models and tools, the pages allow no script or style but their own files.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 from urllib.parse import urlsplit
 
 from starlette.datastructures import URL, Headers, MutableHeaders
@@ -73,14 +73,14 @@ class Guard:
 
         begun = False
 
-        async def marked(message: Message) -> None:
+        def marked(message: Message) -> Awaitable[None]:
             nonlocal begun
             if message["type"] == "http.response.start":
                 begun = True
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
-            await send(message)
+            return send(message)
 
         request = Request(scope, receive)
         try:

@@ -2,11 +2,11 @@
 
 Four troubles shape this file.  A viewer must miss nothing and see nothing
 twice: so every message carries its position, and whoever comes back says where
-it was.  Many viewers must not cost many times as much: so an event is turned
-into bytes once, kept beside the event, and sent to all; and whatever waits for
-a viewer leaves as one piece.  A viewer who stops reading must not be waited
-for: it is let go after `SEND_TIMEOUT`.  And a server must be able to stop:
-streams end first, when the sessions end their feeds.
+it was.  Many viewers must not cost many times as much: so those who are level
+are served together (`fanout`), and whatever waits for them leaves as one piece.
+A viewer who stops reading must not be waited for: it is let go after
+`SEND_TIMEOUT`.  And a server must be able to stop: streams end first, when the
+sessions end their feeds.
 
 Server-sent events are plain text over a plain response, so this speaks ASGI
 itself: a response class in between would add a task and a wrapper to every
@@ -17,18 +17,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
-from contextlib import aclosing
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
-from playground.kernel import Event, JsonObject
-from playground.sessions import Sessions, Told, ends, ends_run
+from playground.kernel import Event, JsonObject, root_of
+from playground.sessions import Follower, Sessions, Told, ends_run
 from playground.web import bodies
+from playground.web.fanout import Group, Teller, body
 
 SEND_TIMEOUT = 10.0
 """Seconds that a message may take to leave; then its viewer is let go."""
@@ -51,25 +50,25 @@ BEAT = b":\n\n"
 """A sign of life: a comment, without an id."""
 
 
-class Teller(Protocol):
-    """Turns items of a feed into bytes for one kind of viewer."""
-
-    async def chunk(self, batch: Sequence[Told]) -> bytes:
-        """The messages for these items, in order; empty if they say nothing to this kind of viewer."""
-        ...
-
-    def farewell(self) -> bytes:
-        """The last messages of a run that has ended."""
-        ...
-
-
 class _Viewer:
     """One open stream: the task that feeds it, and since when that has been waiting for its client."""
 
-    __slots__ = ("task", "waiting_since")
+    __slots__ = ("send", "task", "waiting_since")
 
-    def __init__(self) -> None:
+    def __init__(self, send: Send) -> None:
+        self.send = send
         self.task: asyncio.Task[None]
+        self.waiting_since = 0.0
+
+    async def take(self, chunk: bytes) -> None:
+        """Send it some bytes, if there are any."""
+        if chunk:
+            await self.wait(self.send(body(chunk)))
+
+    async def wait(self, sending: Awaitable[None]) -> None:
+        """See a message leave."""
+        self.waiting_since = asyncio.get_running_loop().time()
+        await sending
         self.waiting_since = 0.0
 
 
@@ -83,6 +82,7 @@ class Streams:
     def __init__(self, sessions: Sessions) -> None:
         self.sessions = sessions
         self._viewers: set[_Viewer] = set()
+        self._groups: dict[tuple[str, object], Group] = {}
 
     async def tend(self) -> None:
         """Give signs of life, and let go of viewers who do not read; runs as long as the server does."""
@@ -114,9 +114,8 @@ class Streams:
         if len(self._viewers) >= MOST_STREAMS:
             raise HTTPException(503, f"{MOST_STREAMS} streams are open: close a page and try again")
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
-        # The pump has a task of its own: it is woken for every message, and must not wake the app around it.
-        viewer = _Viewer()
-        viewer.task = asyncio.create_task(self._pump(send, viewer, run_id, place, teller))
+        viewer = _Viewer(send)
+        viewer.task = asyncio.create_task(self._attend(viewer, run_id, place, teller))
         leaving = asyncio.create_task(_until_left(receive))
         self._viewers.add(viewer)
         try:
@@ -129,33 +128,54 @@ class Streams:
         if isinstance(ended, Exception):
             raise ended
         if ended is None:
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            await send(body(b"", more=False))
 
-    async def _pump(self, send: Send, viewer: _Viewer, run_id: str, place: Place, teller: Teller) -> None:
-        clock = asyncio.get_running_loop().time
-        ended = place.ended
+    async def _attend(self, viewer: _Viewer, run_id: str, place: Place, teller: Teller) -> None:
+        """Bring a viewer level with the others, and let it go on with them."""
         if place.lost:
-            await send(_body(message("resync", "{}")))
-        async with aclosing(self.sessions.follow(run_id, place.after)) as batches:
-            async for batch in batches:
-                chunk = await teller.chunk(batch)
-                if chunk:
-                    viewer.waiting_since = clock()
-                    await send(_body(chunk))
-                    viewer.waiting_since = 0.0
-                ended = ends(batch)
-        if ended:
-            await send(_body(teller.farewell()))
+            await viewer.take(message("resync", "{}"))
+        async with self.sessions.following(run_id, place.after) as follower:
+            while not follower.over:
+                if not follower.cursor.level:
+                    await self._tell(viewer, follower, teller)
+                elif owed := teller.level():
+                    await viewer.take(owed)
+                else:
+                    follower = await self._join(viewer, run_id, follower, teller)
+        if follower.ended:
+            await viewer.take(teller.farewell())
+
+    async def _tell(self, viewer: _Viewer, follower: Follower, teller: Teller) -> None:
+        """Tell one viewer alone what follows for it."""
+        batch = await follower.read()
+        if batch:
+            await viewer.take(await (teller.stored if batch[0].stored else teller.live)(batch))
+
+    async def _join(self, viewer: _Viewer, run_id: str, follower: Follower, teller: Teller) -> Follower:
+        """Serve a viewer together with those who are as far; returns where it is when it leaves them."""
+        key = root_of(run_id), teller.kind
+        group = self._groups.get(key)
+        if group is None or group.over:
+            group = self._groups[key] = Group(follower.twin(), teller)
+        if not group.takes(follower):
+            await self._tell(viewer, follower, teller)
+            return follower
+        try:
+            parting = await group.join(viewer.send)
+        finally:
+            if group.empty:
+                group.close()
+                if self._groups.get(key) is group:
+                    del self._groups[key]
+        if parting.sending is not None:
+            await viewer.wait(parting.sending)
+        return parting.follower
 
 
 async def _until_left(receive: Receive) -> None:
     """Wait for the client to go."""
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-def _body(chunk: bytes) -> dict[str, object]:
-    return {"type": "http.response.body", "body": chunk, "more_body": True}
 
 
 def message(event: str, data: str, id_: int | None = None) -> bytes:
@@ -222,21 +242,25 @@ def event_json(event: Event) -> JsonObject:
 class DataTeller:
     """Tells events as JSON, each under its kind."""
 
-    async def chunk(self, batch: Sequence[Told]) -> bytes:
-        return joined(batch, "data", _data_frames)
+    kind = "data"
+
+    async def live(self, batch: Sequence[Told]) -> bytes:
+        return b"".join(map(_data_frame, batch))
+
+    stored = live
+
+    def level(self) -> bytes:
+        return b""
 
     def farewell(self) -> bytes:
         return END
 
 
-def _data_frames(batch: Sequence[Told]) -> bytes:
-    if len(batch) > 1:
-        return b"".join(joined((told,), "data", _data_frames) for told in batch)
-    told = batch[0]
-    if told.event is not None:
-        data = json.dumps(event_json(told.event), ensure_ascii=False, separators=(",", ":"))
-        return message(told.event.kind, data, told.event.pos)
-    return live_frame(told)
+def _data_frame(told: Told) -> bytes:
+    if told.event is None:
+        return live_frame(told)
+    data = json.dumps(event_json(told.event), ensure_ascii=False, separators=(",", ":"))
+    return message(told.event.kind, data, told.event.pos)
 
 
 def live_frame(told: Told) -> bytes:
@@ -245,16 +269,3 @@ def live_frame(told: Told) -> bytes:
     if name == "beat":
         return BEAT
     return message(name, json.dumps(dict(about))) if name == "lagging" else b""
-
-
-def joined(batch: Sequence[Told], key: str, make: Callable[[Sequence[Told]], bytes]) -> bytes:
-    """A batch as one piece, made once for all viewers who are level with each other.
-
-    A batch is a stretch of the feed, so its last item and its length say which.
-    """
-    frames = batch[-1].frames
-    piece = key if len(batch) == 1 else f"{key}*{len(batch)}"
-    made = frames.get(piece)
-    if made is None:
-        made = frames[piece] = make(batch)
-    return made

@@ -18,7 +18,7 @@ async def test_rows_from_the_log_are_shown_even_if_the_shared_story_has_not_come
     story = Story(run_id, sessions.plan_of(events[:1], run_id))
     await story.reach(sessions, 2)
     teller = PageTeller(Watch(sessions, story), "en", Place())
-    told = await teller.chunk([Told(event, stored=True) for event in events[2:6]])
+    told = await teller.stored([Told(event, stored=True) for event in events[2:6]])
     assert [f'id="ev-{number}"' in told.decode() for number in range(2, 8)] == [False, *[True] * 4, False]
     await sessions.close()
 
@@ -33,7 +33,9 @@ async def test_a_question_of_a_child_run_is_shown_when_its_parent_knows_it_howev
     await story.reach(sessions, asked.pos)
     teller = PageTeller(Watch(sessions, story), "en", Place())
     card = f'data-step="{asked.data["id"]}"'
-    before = await teller.chunk([Told(event, stored=True) for event in events[: asked.pos]])
-    after = await teller.chunk([Told(event, stored=True) for event in events[asked.pos :]])
+    await teller.stored([Told(event, stored=True) for event in events[: asked.pos]])
+    before = teller.level()
+    await teller.stored([Told(event, stored=True) for event in events[asked.pos :]])
+    after = teller.level()
     assert (card in before.decode(), card in after.decode()) == (False, True)
     await sessions.close()

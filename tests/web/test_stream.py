@@ -194,6 +194,18 @@ def test_a_viewer_that_does_not_read_is_let_go(client: Client, monkeypatch: pyte
     assert client.told(run_id)[-1].event == "end"
 
 
+def test_one_who_does_not_read_holds_nobody_up(client: Client) -> None:
+    run_id = client.start("notes", "suspended", input="3000", options={"step": True})
+    with _open(client, f"/api/runs/{run_id}/events"), client.stream_of(f"/api/runs/{run_id}/events") as found:
+        seen = [next(found) for _ in client.kinds(run_id)]
+        client.put(f"/api/runs/{run_id}/breakpoints", json={"breakpoints": []})
+        client.post(f"/api/runs/{run_id}/continue")
+        seen += list(found)
+
+    assert ids(seen) == list(range(1, len(client.kinds(run_id)) + 1))
+    assert seen[-1].event == "end"
+
+
 # Stopping the server
 
 
