@@ -3,6 +3,7 @@
 No HTTP here: the web and the command line are two faces of the same sessions.
 """
 
+from playground.sessions.answers import Answer
 from playground.sessions.branches import Branch, ChannelDifference, Difference, difference, family
 from playground.sessions.catalog import Catalog, Entry
 from playground.sessions.errors import Busy, Conflict, Invalid, NotFound, SessionError
@@ -10,7 +11,8 @@ from playground.sessions.feed import Cursor, Feed, Follower, Told, ends_run
 from playground.sessions.layered import Layered, LayeredStage
 from playground.sessions.portrait import Portrait, portrait, stored_plan
 from playground.sessions.proof import Proof, prove
-from playground.sessions.sessions import Answer, Options, Sessions, is_stage_note, remembered
+from playground.sessions.sessions import Options, Sessions
+from playground.sessions.stages import is_stage_note, remembered
 
 __all__ = [
     "Answer",

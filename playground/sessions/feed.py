@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from playground.kernel import Event, EventLog, root_of
@@ -223,3 +224,48 @@ class Follower:
         if ends(batch):
             self.ended = self.over = True
         return batch
+
+
+class Feeds:
+    """The feeds of all trees of runs that someone watches.
+
+    Args:
+        log: where the events are that a reader must catch up with.
+    """
+
+    def __init__(self, log: EventLog) -> None:
+        self._log = log
+        self._feeds: dict[str, Feed] = {}
+
+    def push(self, run_id: str, told: Told) -> None:
+        """Tell it to whoever watches the tree of this run."""
+        feed = self._feeds.get(root_of(run_id))
+        if feed is not None:
+            feed.push(told)
+
+    @contextmanager
+    def following(self, root: str, after: int, *, ended: bool) -> Iterator[Follower]:
+        """A way through what happens in a tree after a position; `ended` says that nothing will."""
+        feed = self._feeds.setdefault(root, Feed())
+        feed.viewers += 1
+        try:
+            yield Follower(feed, self._log, root, Cursor(feed, after), ended=ended)
+        finally:
+            feed.viewers -= 1
+            if not feed.viewers and self._feeds.get(root) is feed:
+                del self._feeds[root]
+
+    def watched(self) -> list[str]:
+        """The root runs that someone follows."""
+        return list(self._feeds)
+
+    def drop(self, root: str) -> None:
+        """End the feed of a run that is no more."""
+        feed = self._feeds.pop(root, None)
+        if feed is not None:
+            feed.close()
+
+    def close(self) -> None:
+        """End all feeds."""
+        for feed in self._feeds.values():
+            feed.close()

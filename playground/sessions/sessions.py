@@ -10,16 +10,12 @@ a run, and the feed of who watches it.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TypeAlias, cast
-
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
+from typing import cast
 
 from playground.backends import RunRecord, Store
 from playground.kernel import (
@@ -28,10 +24,8 @@ from playground.kernel import (
     ChildSpec,
     Event,
     Expired,
-    Interrupt,
     JsonObject,
     JsonValue,
-    LlmPort,
     LogConflict,
     LogError,
     NoSuchInterrupt,
@@ -46,15 +40,18 @@ from playground.kernel import (
 )
 from playground.kernel.body import task_text
 from playground.kernel.breakpoints import checked_breakpoints
-from playground.kernel.eventlog import FORMAT
 from playground.kernel.run import BREAKPOINT, new_run_id
-from playground.kernel.scheduler import child_spec, copied_event
-from playground.kernel.values import dict_in, frozen_object, text_in, thaw
+from playground.kernel.scheduler import copied_event
+from playground.kernel.values import text_in, thaw
 from playground.runtime.react import DOCUMENTS
-from playground.runtime.scenario import Runnable, Scenario, ScenarioEnv, Staged
+from playground.runtime.scenario import Scenario
+from playground.sessions.answers import Answer, answer_value, check_input, decided, follows
+from playground.sessions.blueprints import Blueprints
+from playground.sessions.bundle import bundle, read_bundle
 from playground.sessions.catalog import Catalog
+from playground.sessions.drives import Drives, Expiries, next_expiry
 from playground.sessions.errors import Busy, Conflict, Invalid, NotFound, SessionError
-from playground.sessions.feed import Cursor, Feed, Follower, Told, ends_run
+from playground.sessions.feed import Feeds, Follower, Told, ends_run
 from playground.sessions.portrait import Portrait, portrait
 
 _log = logging.getLogger(__name__)
@@ -69,39 +66,6 @@ class Options:
 
     step: bool = False
     breakpoints: Sequence[object] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A person's decision on one parked step: a verdict, a value, or both, and why."""
-
-    approved: bool | None = None
-    value: JsonValue = None
-    has_value: bool = False
-    comment: str = ""
-
-
-Work: TypeAlias = Callable[[Scheduler, ChildSpec], Awaitable[Run]]
-"""What is done with a run once its scenario is set up: drive it, recover it, let it expire."""
-
-
-@dataclass(eq=False, slots=True)
-class _Live:
-    """A run that is being driven; `scheduler` is there once its scenario has been set up."""
-
-    task: asyncio.Task[None] | None = None
-    scheduler: Scheduler | None = None
-    error: Exception | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Sketch:
-    """A scenario as it was built to be looked at, and what it was built from."""
-
-    scenario: Scenario
-    model: LlmPort | None
-    plan: Plan
-    staged: bool
 
 
 class Sessions:
@@ -126,18 +90,16 @@ class Sessions:
     ) -> None:
         self.store = store
         self.catalog = catalog
-        self.model: LlmPort | None = None
-        """Plays every scripted part of what is built from now on; None: the environment says which does."""
+        self.blueprints = Blueprints(catalog, store.documents, pace)
         self.bus = Bus()
         self.bus.provider(DOCUMENTS, lambda: store.documents)
-        self._pace = pace
         self._max_running = max_running
         self._clock = clock
-        self._sketches: dict[tuple[str, str], _Sketch] = {}
-        self._live: dict[str, _Live] = {}
-        self._feeds: dict[str, Feed] = {}
-        self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._chores: set[asyncio.Task[object]] = set()
+        self._drives = Drives(
+            store, self.bus, self.blueprints, clock, settle=self._settle, rested=self._tell_of_rest
+        )
+        self._expiries = Expiries(clock, self._expire)
+        self._feeds = Feeds(store.log)
         self._told = self.bus.subscribe(maxsize=20_000, on_full="drop")
         self._telling: asyncio.Task[None] | None = None
 
@@ -166,7 +128,7 @@ class Sessions:
             if record.state is RunState.RUNNING:
                 await self._take_up_running(record)
             elif await self.store.documents.get("expiries", record.run_id) is not None:
-                self._schedule_expiry(await self._run(record.run_id))
+                self._expiries.watch(await self._run(record.run_id))
         except Exception:  # noqa: BLE001 - one bad run must not keep the others from going on
             _log.exception("run %s could not be taken up; it stays as it is", record.run_id)
 
@@ -184,21 +146,17 @@ class Sessions:
 
     async def close(self) -> None:
         """Stop driving, end the feeds, close the store; what was going on is taken up at the next start."""
-        for timer in self._timers.values():
-            timer.cancel()
-        for feed in self._feeds.values():
-            feed.close()
-        tasks = [live.task for live in self._live.values() if live.task is not None]
-        tasks += [self._telling] if self._telling is not None else []
-        for task in [*tasks, *self._chores]:
-            task.cancel()
-        await asyncio.gather(*tasks, *self._chores, return_exceptions=True)
+        self._feeds.close()
+        if self._telling is not None:
+            self._telling.cancel()
+            await asyncio.gather(self._telling, return_exceptions=True)
+        await self._expiries.close()
+        await self._drives.close()
         await self.store.close()
 
     def end_feeds(self) -> None:
         """End all live feeds, so that a server with open streams can shut down."""
-        for feed in self._feeds.values():
-            feed.close()
+        self._feeds.close()
 
     # Starting and taking up.
 
@@ -225,7 +183,7 @@ class Sessions:
         """
         scenario = self.catalog.scenario(key)
         options = options or Options()
-        if len(self._live) >= self._max_running:
+        if len(self._drives) >= self._max_running:
             raise Busy(f"{self._max_running} runs are going on: wait until one ends, or cancel one")
         value = scenario.default_input.get(lang, "") if given is None else given
         check_input(scenario, value)
@@ -252,16 +210,14 @@ class Sessions:
         await self._list_as_running(run_id, key, task, continues)
         begun = asyncio.Event()
         forget = self.bus.on("run_started", lambda evt: begun.set() if evt.run_id == run_id else None)
-        live = self._drive(run_id, scenario, lang, begin)
+        drive = self._drives.begin(run_id, scenario, lang, begin)
         waiting = asyncio.ensure_future(begun.wait())
-        await asyncio.wait(
-            {cast("asyncio.Task[None]", live.task), waiting}, return_when=asyncio.FIRST_COMPLETED
-        )
+        await asyncio.wait({drive.task, waiting}, return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
         forget()
         if not begun.is_set():
             await self.store.runs.delete(run_id)
-            failure = live.error or Conflict(f"scenario {key!r} did not begin")
+            failure = drive.error or Conflict(f"scenario {key!r} did not begin")
             raise failure if isinstance(failure, SessionError) else Invalid(str(failure)) from failure
         return run_id
 
@@ -275,7 +231,7 @@ class Sessions:
 
         Whoever heard the last word of the turn before may be here while that run comes to rest.
         """
-        await self._rest(before)
+        await self._drives.rest(before)
         run = await self._run(before)
         if run.meta.get("scenario") != key:
             raise Conflict(f"run {before} is of another scenario: continue it there")
@@ -285,115 +241,37 @@ class Sessions:
             raise Conflict(f"scenario {key!r} is no conversation: start it again")
         return dict(spec.next_turn(task, run.shared))
 
-    def _made(self, scenario: Scenario, lang: str) -> Runnable | Staged:
-        entry = self.catalog.get(scenario.key)
-        env = ScenarioEnv.from_environ(
-            lang,
-            pace=self._pace,
-            documents=self.store.documents,
-            files=entry.path.parent / entry.path.stem,
-            real=self.model,
-        )
-        return scenario.build(lang, env)
-
-    def _sketch(self, scenario: Scenario, lang: str) -> _Sketch:
-        """A scenario with nothing set up to run it; built once, as no plan changes after that."""
-        known = self._sketches.get((scenario.key, lang))
-        if known is None or known.scenario is not scenario or known.model is not self.model:
-            made = self._made(scenario, lang)
-            staged = isinstance(made, Staged)
-            plan = made.sketch() if isinstance(made, Staged) else child_spec(made).plan
-            known = self._sketches[scenario.key, lang] = _Sketch(scenario, self.model, plan, staged)
-        return known
-
-    def _scheduler(self, spec: ChildSpec | None = None) -> Scheduler:
-        return Scheduler(
-            llm=spec.llm if spec else None,
-            tools=spec.tools if spec else None,
-            bus=self.bus,
-            eventlog=self.store.log,
-            store=self.store.checkpoints,
-            max_waves=(spec.max_waves if spec else None) or 64,
-            clock=self._clock,
-        )
-
     async def _scenario_of(self, run_id: str) -> tuple[Scenario, str]:
         """The scenario of a stored run, and the language it runs in."""
         meta = (await self._run(run_id)).meta
         return self.catalog.scenario(str(meta.get("scenario"))), str(meta.get("lang", "en"))
 
-    def _drive(self, run_id: str, scenario: Scenario, lang: str, work: Work) -> _Live:
-        live = self._live[run_id] = _Live()
-        live.task = asyncio.create_task(
-            self._driven(live, run_id, scenario, lang, work), name=f"drive {run_id}"
-        )
-        live.task.add_done_callback(lambda _: self._let_go(run_id))
-        return live
-
     async def _take_on(self, run_id: str) -> None:
         """Go on with a stored run: its scenario is set up anew, and the log tells where it stands."""
         scenario, lang = await self._scenario_of(run_id)
-        self._drive(run_id, scenario, lang, lambda scheduler, spec: scheduler.recover(spec.plan, run_id))
+        self._drives.begin(
+            run_id, scenario, lang, lambda scheduler, spec: scheduler.recover(spec.plan, run_id)
+        )
 
-    def _let_go(self, run_id: str) -> None:
-        self._live.pop(run_id, None)
-        self._push(run_id, Told(live=("rest", {})))
+    async def _expire(self, run_id: str) -> None:
+        """Go on with a run whose question has waited long enough."""
+        scenario, lang = await self._scenario_of(run_id)
+        self._drives.begin(
+            run_id, scenario, lang, lambda scheduler, spec: scheduler.expire(spec.plan, run_id)
+        )
 
-    async def _driven(self, live: _Live, run_id: str, scenario: Scenario, lang: str, work: Work) -> None:
-        """Drive a run to its rest, and bring what is known of it up to date before anyone sees it at rest."""
-        try:
-            made = self._made(scenario, lang)
-            if isinstance(made, Staged):
-                await self._on_stage(live, run_id, made, work)
-            else:
-                await self._work(live, child_spec(made), work)
-            await self._settle(run_id)
-        except LogConflict:
-            _log.warning("run %s is being driven by another process; this one lets go", run_id)
-        except Exception as error:  # noqa: BLE001 - a crash of this run alone
-            live.error = error
-            if not isinstance(error, SessionError | ValueError):
-                _log.exception("driving run %s stopped; it can be continued", run_id)
-
-    async def _work(self, live: _Live, spec: ChildSpec, work: Work) -> Run:
-        live.scheduler = self._scheduler(spec)
-        return await work(live.scheduler, spec)
-
-    async def _on_stage(self, live: _Live, run_id: str, made: Staged, work: Work) -> None:
-        """Drive a run inside what its scenario sets up around it; its log is told what that must remember."""
-        known = remembered(await self._stream(run_id, 0, None))
-        async with made.stage(known) as stage:
-
-            def changes(run: Run) -> JsonObject | None:
-                news = _news(known, stage.remembers()) if root_of(run.run_id) == run_id else {}
-                known.update(news)
-                return {"topic": STAGE, "data": news} if news else None
-
-            forget = self.bus.provider("wave", changes)
-            try:
-                run = await self._work(live, child_spec(stage.runnable), work)
-            finally:
-                forget()
-            if run.state.ended:
-                stage.ends()
-        news = _news(known, stage.remembers())
-        if news and not run.state.ended:
-            await self._scheduler().note(run_id, STAGE, news)
+    def _tell_of_rest(self, run_id: str) -> None:
+        self._feeds.push(run_id, Told(live=("rest", {})))
 
     async def _settle(self, run_id: str) -> None:
         run = await self._run(run_id)
         await self._index(run)
-        self._schedule_expiry(run)
-        expiry = _next_expiry(run)
+        self._expiries.watch(run)
+        expiry = next_expiry(run)
         if expiry is None:
             await self.store.documents.delete("expiries", run_id)
         else:
             await self.store.documents.put("expiries", run_id, expiry)
-
-    def _push(self, run_id: str, told: Told) -> None:
-        feed = self._feeds.get(root_of(run_id))
-        if feed is not None:
-            feed.push(told)
 
     async def _index(self, run: Run) -> None:
         events = await self.store.log.stream(run.run_id, 0, 1)
@@ -414,27 +292,6 @@ class Sessions:
                 forked_from=str(forked["run_id"]) if isinstance(forked, dict) else None,
             )
         )
-
-    def _schedule_expiry(self, run: Run) -> None:
-        timer = self._timers.pop(run.run_id, None)
-        if timer is not None:
-            timer.cancel()
-        due = _next_expiry(run)
-        if due is not None and run.state is RunState.SUSPENDED:
-            loop = asyncio.get_running_loop()
-            delay = max(0.0, due - self._clock())
-            self._timers[run.run_id] = loop.call_later(delay, self._expire, run.run_id)
-
-    def _expire(self, run_id: str) -> None:
-        self._timers.pop(run_id, None)
-
-        async def expire() -> None:
-            scenario, lang = await self._scenario_of(run_id)
-            self._drive(run_id, scenario, lang, lambda scheduler, spec: scheduler.expire(spec.plan, run_id))
-
-        chore: asyncio.Task[object] = asyncio.create_task(expire())
-        self._chores.add(chore)
-        chore.add_done_callback(self._chores.discard)
 
     # Looking.
 
@@ -457,16 +314,16 @@ class Sessions:
 
         None for a child run, and where the scenario's plan is gone or does not fit.
         """
-        plan = self.plan_of(await self.events(run_id, 0, 1), run_id)
+        plan = self.blueprints.plan_of(await self.events(run_id, 0, 1), run_id)
         with suppress(RuntimeError):
-            run = await self._scheduler().load(plan, run_id) if plan is not None else None
+            run = await self._drives.scheduler().load(plan, run_id) if plan is not None else None
             if plan is not None and run is not None:
                 return Portrait(run, run.last_pos, plan)
         return None
 
     async def _told_by_log(self, run_id: str, at: int | None = None) -> Portrait:
         events = await self._events(run_id)
-        return portrait(self.plan_of(events, run_id), events, run_id, at)
+        return portrait(self.blueprints.plan_of(events, run_id), events, run_id, at)
 
     async def _reached(self, run: Run) -> int:
         """The position that a root run's tree had reached before the next event of the run itself."""
@@ -488,41 +345,6 @@ class Sessions:
                     found.setdefault(text_in(event.data, "id"), event.ts)
             stop = first
         return found
-
-    def plan(self, key: str, lang: str = "en") -> Plan:
-        """The plan of a scenario, built to be looked at.
-
-        Raises:
-            NotFound: no such scenario.
-            Conflict: it does not load, or its plan cannot be built.
-        """
-        scenario = self.catalog.scenario(key)
-        try:
-            return self._sketch(scenario, lang).plan
-        except Exception as error:
-            raise Conflict(f"scenario {key!r} cannot be built: {type(error).__name__}: {error}") from error
-
-    def plan_of(self, events: Sequence[Event], run_id: str) -> Plan | None:
-        """The plan that a tree was run with; None for a child run, or where the scenario is gone."""
-        if run_id != root_of(run_id):
-            return None
-        meta = events[0].data.get("meta")
-        key = meta.get("scenario") if isinstance(meta, dict) else None
-        try:
-            scenario = self.catalog.scenario(str(key))
-            return self._sketch(scenario, str(cast("JsonObject", meta).get("lang", "en"))).plan
-        except (NotFound, Conflict):
-            return None
-        except Exception:  # noqa: BLE001 - a user's build function may raise anything
-            _log.exception("scenario %r cannot be built; its runs are shown from their logs", key)
-            return None
-
-    def is_staged(self, key: str, lang: str = "en") -> bool:
-        """Whether a scenario sets up things around its runs, such as layers; False where it is gone."""
-        try:
-            return self._sketch(self.catalog.scenario(key), lang).staged
-        except Exception:  # noqa: BLE001 - a user's build function may raise anything; `plan_of` tells
-            return False
 
     async def portrait(self, run_id: str, at: int | None = None) -> Portrait:
         """Where a run stood at position `at` of its tree, or stands now.
@@ -572,7 +394,7 @@ class Sessions:
 
     def is_driven(self, run_id: str) -> bool:
         """Whether this process is at work on the run."""
-        return root_of(run_id) in self._live
+        return self._drives.get(root_of(run_id)) is not None
 
     async def find(
         self,
@@ -620,17 +442,10 @@ class Sessions:
         Raises:
             NotFound: no such run.
         """
-        root = root_of(run_id)
         latest = await self.events(run_id, max(0, after - 1), 1)
-        feed = self._feeds.setdefault(root, Feed())
-        feed.viewers += 1
-        try:
-            ended = bool(after and latest) and ends_run(latest[0])
-            yield Follower(feed, self.store.log, root, Cursor(feed, after), ended=ended)
-        finally:
-            feed.viewers -= 1
-            if not feed.viewers and self._feeds.get(root) is feed:
-                del self._feeds[root]
+        ended = bool(after and latest) and ends_run(latest[0])
+        with self._feeds.following(root_of(run_id), after, ended=ended) as follower:
+            yield follower
 
     async def follow(self, run_id: str, after: int = 0) -> AsyncGenerator[Sequence[Told]]:
         """What happens in a run's tree after a position: what `Follower.read` gives, as it comes.
@@ -647,11 +462,11 @@ class Sessions:
 
     def tell(self, run_id: str, name: str, data: Mapping[str, object]) -> None:
         """Tell whoever follows a run something that is not in its log."""
-        self._push(run_id, Told(live=(name, data)))
+        self._feeds.push(run_id, Told(live=(name, data)))
 
     def watched(self) -> list[str]:
         """The root runs that someone follows."""
-        return list(self._feeds)
+        return self._feeds.watched()
 
     async def until_rest(self, run_id: str, after: int = 0) -> AsyncIterator[Event]:
         """The events of a run's tree after a position, until it waits for an answer or has ended.
@@ -667,7 +482,7 @@ class Sessions:
                         yield told.event
                 if not self.is_driven(run_id):
                     break
-        await self._rest(run_id)
+        await self._drives.rest(run_id)
         for event in await self._stream(run_id, after, None):
             yield event
 
@@ -692,10 +507,10 @@ class Sessions:
         async for item in self._told:
             event = item.get("evt")
             if isinstance(event, Event):
-                self._push(event.run_id, Told(event))
+                self._feeds.push(event.run_id, Told(event))
             elif isinstance(run_id := item.get("run_id"), str):
                 data = {key: value for key, value in item.items() if key != "event"}
-                self._push(run_id, Told(live=(str(item["event"]), data)))
+                self._feeds.push(run_id, Told(live=(str(item["event"]), data)))
 
     # Deciding.
 
@@ -709,7 +524,7 @@ class Sessions:
             Conflict: the run is not suspended, or a step is already decided or has expired.
             Invalid: an answer does not fit its schema.
         """
-        await self._rest(run_id)
+        await self._drives.rest(run_id)
         run = await self._run(run_id)
         values: dict[str, JsonValue] = {}
         comments = [answer.comment for answer in answers.values() if answer.comment]
@@ -718,7 +533,7 @@ class Sessions:
             if asked is not None:
                 values[interrupt_id] = answer_value(asked, answer)
             elif interrupt_id in run.decisions:
-                raise _decided(interrupt_id, run.decisions[interrupt_id])
+                raise decided(interrupt_id, run.decisions[interrupt_id])
             else:
                 raise NotFound(f"run {run_id} never asked {interrupt_id!r}")
         if not values and run.state is not RunState.SUSPENDED:
@@ -730,7 +545,7 @@ class Sessions:
     async def _resume(
         self, run_id: str, values: Mapping[str, JsonValue], *, by: str = "", via: str = "", comment: str = ""
     ) -> None:
-        plan = self._sketch(*await self._scenario_of(run_id)).plan
+        plan = self.blueprints.sketch(*await self._scenario_of(run_id)).plan
         record = await self.store.runs.get(run_id)
         if record is not None:  # before the log says so: a run that dies now is found and taken up
             await self.store.runs.put(replace(record, state=RunState.RUNNING, waiting=0))
@@ -746,9 +561,9 @@ class Sessions:
         self, plan: Plan, run_id: str, values: Mapping[str, JsonValue], *, by: str, via: str, comment: str
     ) -> None:
         try:
-            await self._scheduler().answer(plan, run_id, dict(values), by=by, via=via, comment=comment)
+            await self._drives.scheduler().answer(plan, run_id, dict(values), by=by, via=via, comment=comment)
         except AlreadyAnswered as error:
-            raise _decided(next(iter(values)), error.decision) from error
+            raise decided(next(iter(values)), error.decision) from error
         except NoSuchInterrupt as error:
             raise NotFound(str(error.args[0])) from error
         except (NotSuspended, Expired, LogConflict) as error:
@@ -757,13 +572,6 @@ class Sessions:
             raise Conflict(f"the run cannot go on: {error}") from error
         except NotJson as error:
             raise Invalid(str(error)) from error
-
-    async def _rest(self, run_id: str) -> None:
-        """Wait until a run that is being driven comes to rest: an answer finds it parked then."""
-        live = self._live.get(run_id)
-        if live is not None and live.task is not None:
-            with suppress(asyncio.CancelledError):
-                await asyncio.wait({live.task}, timeout=10)
 
     # Steering.
 
@@ -775,11 +583,11 @@ class Sessions:
             Conflict: it is not being driven.
         """
         await self._run(run_id)
-        live = self._live.get(run_id)
-        if live is None or live.scheduler is None:
+        drive = self._drives.get(run_id)
+        if drive is None or drive.scheduler is None:
             raise Conflict(f"run {run_id} is not going on: there is nothing to pause")
         try:
-            live.scheduler.pause(run_id)
+            drive.scheduler.pause(run_id)
         except NotSuspended as error:
             raise Conflict(str(error)) from error
 
@@ -813,15 +621,14 @@ class Sessions:
             NotFound: no such run.
             Conflict: it has ended.
         """
-        run = await self._run(run_id)
-        live = self._live.get(run_id)
-        scheduler = live.scheduler if live is not None and live.scheduler is not None else self._scheduler()
+        await self._run(run_id)
+        drive = self._drives.get(run_id)
         try:
-            await scheduler.cancel(run_id)
+            await self._drives.scheduler_of(run_id).cancel(run_id)
         except NotSuspended as error:
             raise Conflict(str(error)) from error
-        if live is None:
-            await self._index(await self._run(run.run_id))
+        if drive is None:
+            await self._index(await self._run(run_id))
 
     async def crash(self, run_id: str) -> None:
         """Drop what drives a run, as a kill of the process would; `go_on` takes it up again.
@@ -830,12 +637,12 @@ class Sessions:
             NotFound: no such run.
             Conflict: it is not being driven.
         """
-        live = self._live.get(run_id)
-        if live is None or live.task is None:
+        drive = self._drives.get(run_id)
+        if drive is None:
             await self._run(run_id)
             raise Conflict(f"run {run_id} is not going on: there is nothing to crash")
-        live.task.cancel()
-        await asyncio.wait({live.task})
+        drive.task.cancel()
+        await asyncio.wait({drive.task})
 
     async def set_breakpoints(self, run_id: str, breakpoints: Sequence[object]) -> None:
         """Set where a run stops.
@@ -848,10 +655,8 @@ class Sessions:
         run = await self._run(run_id)
         if run.state.ended:
             raise Conflict(f"run {run_id} is {run.state}: breakpoints would never be met")
-        live = self._live.get(run_id)
-        scheduler = live.scheduler if live is not None and live.scheduler is not None else self._scheduler()
         try:
-            await scheduler.set_breakpoints(run_id, breakpoints)
+            await self._drives.scheduler_of(run_id).set_breakpoints(run_id, breakpoints)
         except ValueError as error:
             raise Invalid(str(error)) from error
 
@@ -879,11 +684,11 @@ class Sessions:
             raise NotFound(f"run {run_id} has no position {at}: choose one from 1 to {seen.at}")
         if given is not None:
             raise Invalid("a fork keeps its input: start the scenario again with another one")
-        plan = self._sketch(*await self._scenario_of(run_id)).plan
+        plan = self.blueprints.sketch(*await self._scenario_of(run_id)).plan
         fork_id = new_run_id()
         meta = {"forked_from": {"run_id": run_id, "at": at}}
         try:
-            run = await self._scheduler().fork(
+            run = await self._drives.scheduler().fork(
                 plan, run_id, at=at, updates=updates, new_id=fork_id, meta=meta, drive=False
             )
         except (NotJson, KeyError, TypeError) as error:
@@ -891,7 +696,7 @@ class Sessions:
         except (ValueError, LogError) as error:
             raise Conflict(str(error)) from error
         await self._index(run)
-        self._schedule_expiry(run)
+        self._expiries.watch(run)
         if run.running:
             await self._take_on(fork_id)
         return fork_id
@@ -902,14 +707,7 @@ class Sessions:
         Raises:
             NotFound: no such run.
         """
-        events = await self.events(root_of(run_id))
-        head: JsonObject = {
-            "playground": "run",
-            "format": FORMAT,
-            "run_id": root_of(run_id),
-            "events": len(events),
-        }
-        return [head, *({**event._asdict(), "data": dict(event.data)} for event in events)]
+        return bundle(await self.events(root_of(run_id)))
 
     async def take_in(self, lines: Iterable[str]) -> str:
         """Take up an exported run under a new id, to look at and to fork; return the id.
@@ -941,164 +739,6 @@ class Sessions:
         await self._run(run_id)
         if self.is_driven(run_id):
             raise Conflict(f"run {run_id} is going on: cancel it first")
-        timer = self._timers.pop(run_id, None)
-        if timer is not None:
-            timer.cancel()
-        feed = self._feeds.pop(run_id, None)
-        if feed is not None:
-            feed.close()
+        self._expiries.drop(run_id)
+        self._feeds.drop(run_id)
         await self.store.runs.delete(run_id)
-
-
-def read_bundle(lines: Iterable[str]) -> list[Event]:
-    """The events of an exported run.
-
-    Raises:
-        Invalid: a line is not one of a bundle, or lines are missing.
-    """
-    head: JsonObject | None = None
-    events: list[Event] = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            found = json.loads(line)
-            if head is None:
-                head = found
-                if found["playground"] != "run" or found["format"] > FORMAT:
-                    raise ValueError("not a run of this version")
-                continue
-            data = frozen_object(found["data"], "data")
-            check_run_id(found["run_id"])
-            event = Event(
-                int(found["seq"]),
-                found["run_id"],
-                found["kind"],
-                data,
-                found["parent_id"],
-                int(found["pos"]),
-                float(found["ts"]),
-            )
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise Invalid(
-                f"line {number} is not one of an exported run: {type(error).__name__}: {error}"
-            ) from error
-        events.append(event)
-    if head is None or not events or head.get("events") != len(events):
-        raise Invalid("the bundle is not whole: export the run again")
-    return events
-
-
-STAGE = "stage"
-"""Topic of the notes in which a run's log keeps what its scenario's stage must remember."""
-
-
-def is_stage_note(event: Event) -> bool:
-    """Whether an event tells what a stage must remember."""
-    return event.kind == "note" and event.data.get("topic") == STAGE
-
-
-def remembered(events: Iterable[Event]) -> JsonObject:
-    """What the stage of a run must remember, folded from the notes in its log."""
-    known: JsonObject = {}
-    for event in events:
-        if is_stage_note(event):
-            known.update(dict_in(event.data, "data"))
-    return known
-
-
-def _news(known: JsonObject, now: JsonObject) -> JsonObject:
-    return {key: value for key, value in now.items() if known.get(key, _NOTHING) != value}
-
-
-_NOTHING = object()
-
-
-def check_input(scenario: Scenario, value: JsonValue) -> None:
-    """Check an input against a scenario.
-
-    Raises:
-        Invalid: naming the fields that do not fit.
-    """
-    if scenario.input_schema is None:
-        if not isinstance(value, str):
-            raise Invalid(f"scenario {scenario.key!r} takes text as its input, not {type(value).__name__}")
-        return
-    errors = schema_errors(scenario.input_schema, value)
-    if errors:
-        raise Invalid(f"the input does not fit scenario {scenario.key!r}", errors)
-
-
-def schema_errors(schema: Mapping[str, JsonValue], value: JsonValue) -> dict[str, str]:
-    """What is wrong with a value, by the path of the field; empty: it fits."""
-    try:
-        Draft202012Validator.check_schema(schema)
-        found = Draft202012Validator(schema).iter_errors(value)
-        return {".".join(map(str, error.absolute_path)): error.message for error in found}
-    except SchemaError as error:
-        return {"": f"the schema itself is wrong: {error.message}"}
-
-
-def answer_value(asked: Interrupt, answer: Answer) -> JsonValue:
-    """What a parked node receives for a person's answer.
-
-    Raises:
-        Invalid: the answer has no verdict where one is needed, or does not fit the schema.
-    """
-    if asked.kind == "input" or answer.approved is None:
-        if not answer.has_value:
-            raise Invalid(
-                f"{asked.id} needs a value" if asked.kind == "input" else f"{asked.id} needs a verdict"
-            )
-        _check_schema(asked, answer.value)
-        return answer.value
-    found: JsonObject = {"approved": answer.approved}
-    if answer.comment:
-        found["comment"] = answer.comment
-    if answer.has_value:
-        _check_schema(asked, answer.value)
-        if not isinstance(answer.value, dict):
-            raise Invalid(f"the edited fields of {asked.id} must be an object", {"": "not an object"})
-        found = {**answer.value, **found}
-    return found
-
-
-def _check_schema(asked: Interrupt, value: JsonValue) -> None:
-    errors = schema_errors(asked.schema, value) if asked.schema is not None else {}
-    if errors:
-        raise Invalid(f"the answer to {asked.id} does not fit", errors)
-
-
-def _decided(interrupt_id: str, decision: Mapping[str, JsonValue]) -> Conflict:
-    outcome, by = decision.get("outcome", "decided"), decision.get("by")
-    return Conflict(
-        f"{interrupt_id} is already {outcome}{f' by {by}' if by else ''}: the first decision stands", decision
-    )
-
-
-_VERDICTS = {
-    "approve": frozenset({"approve", "approved", "yes", "ok", "accept", "批准", "同意"}),
-    "reject": frozenset({"reject", "rejected", "no", "deny", "refuse", "拒绝"}),
-}
-
-
-def follows(seen: Portrait, asked: Interrupt) -> JsonObject:
-    """The nodes that the edges of a parked step lead to, after approve and after reject.
-
-    It goes by what the plan says: an edge whose label is one of the verdicts belongs to
-    that one, any other edge to both.  What a body will decide by a Goto cannot be known
-    without running it, and running it is what the person is asked about.
-    """
-    found: JsonObject = {}
-    for verdict, other in (("approve", "reject"), ("reject", "approve")):
-        targets: list[JsonValue] = []
-        for edge in seen.plan.shape.outgoing.get(asked.node_id, ()):
-            label = str(getattr(edge.when, "label", "")).lower()
-            if label not in _VERDICTS[other]:
-                targets.append(edge.target)
-        found[verdict] = targets
-    return found
-
-
-def _next_expiry(run: Run) -> float | None:
-    return min((a.expires_at for a in run.interrupts.values() if a.expires_at is not None), default=None)

@@ -51,7 +51,7 @@ async def scenario(request: Request) -> Response:
     about = {**_scenario(entry, lang), "topology": None, "source": entry.source}
     if entry.scenario is not None and not entry.missing:
         try:
-            about["topology"] = sessions.plan(entry.key, lang).topology()
+            about["topology"] = sessions.blueprints.plan(entry.key, lang).topology()
         except Conflict as error:
             about["error"] = str(error)
     return answer(about)

@@ -59,7 +59,7 @@ class Watches:
         first = await self._sessions.events(root, 0, 1)
         story = self._kept(root, first[0])
         if story is None:
-            story = Story(root, self._sessions.plan_of(first, root), staged=self._is_staged(first))
+            story = Story(root, self._sessions.blueprints.plan_of(first, root), staged=self._is_staged(first))
         await story.reach(self._sessions)
         story.stale.clear()
         story.changed.clear()
@@ -84,7 +84,7 @@ class Watches:
         meta = first[0].data.get("meta")
         if not isinstance(meta, dict):
             return False
-        return self._sessions.is_staged(str(meta.get("scenario")), str(meta.get("lang", "en")))
+        return self._sessions.blueprints.is_staged(str(meta.get("scenario")), str(meta.get("lang", "en")))
 
     async def enter(self, root: str) -> Watch:
         """The watch over a run, for one more viewer, who calls `leave` afterwards.

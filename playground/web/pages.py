@@ -462,11 +462,13 @@ async def set_model(request: Request) -> Response:
     posted = await bodies.form(request)
     sessions = sessions_of(request)
     if "forget" in posted:
-        sessions.model = None
+        sessions.blueprints.model = None
         return _see(paths.MODEL)
     name, address, key = (posted.get(field, "").strip() for field in ("name", "address", "key"))
     try:
-        sessions.model = OpenAICompatibleLlm(model=name or None, base_url=address or None, api_key=key)
+        sessions.blueprints.model = OpenAICompatibleLlm(
+            model=name or None, base_url=address or None, api_key=key
+        )
     except (ValueError, ModuleNotFoundError) as error:
         return _model_page(request, ModelChoice(name, address, problem=str(error)), 422)
     return _see(paths.MODEL)

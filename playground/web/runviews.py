@@ -14,7 +14,7 @@ from playground.kernel.types import NodeStatus
 from playground.kernel.values import dict_in
 from playground.runtime.scenario import Step, next_wave
 from playground.sessions import Entry, Portrait, Sessions, portrait
-from playground.sessions.sessions import follows
+from playground.sessions.answers import follows
 from playground.web.forms import Form, Problem, form_for
 from playground.web.graphview import Graph, Topology, graph, marks_json
 from playground.web.i18n import Language, Translator

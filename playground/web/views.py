@@ -99,7 +99,7 @@ def card(entry: Entry, lang: Language, waiting: int = 0) -> ScenarioCard:
 def sketch(sessions: Sessions, key: str, _source: str) -> Graph | None:
     """The graph of a scenario for its card, drawn anew when its source changes; None where it fails."""
     try:
-        return graph(cast("Topology", sessions.plan(key).topology()), direction="right")
+        return graph(cast("Topology", sessions.blueprints.plan(key).topology()), direction="right")
     except (Conflict, NotFound):
         return None
 
@@ -132,7 +132,7 @@ def scenario_view(
     plan, error = None, card(entry, lang).error
     if not error:
         try:
-            plan = sessions.plan(entry.key, lang)
+            plan = sessions.blueprints.plan(entry.key, lang)
         except Conflict as conflict:
             error = str(conflict)
     topology = cast("Topology", plan.topology()) if plan else None
@@ -154,8 +154,8 @@ def scenario_view(
 
 def model_choice(sessions: Sessions) -> ModelChoice:
     """The model that was set on the page, else that of the environment, else none."""
-    if isinstance(sessions.model, OpenAICompatibleLlm):
-        return ModelChoice(sessions.model.model, sessions.model.address, set_here=True)
+    if isinstance(sessions.blueprints.model, OpenAICompatibleLlm):
+        return ModelChoice(sessions.blueprints.model.model, sessions.blueprints.model.address, set_here=True)
     if not os.environ.get("OPENAI_API_KEY"):
         return ModelChoice()
     return ModelChoice(

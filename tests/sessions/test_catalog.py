@@ -83,8 +83,8 @@ async def test_a_plan_is_built_once_for_a_language_until_its_file_changes(
     opened: Opener, folder: Path
 ) -> None:
     async with opened() as sessions:
-        plan = sessions.plan("asks")
-        assert sessions.plan("asks") is plan
-        assert sessions.plan("asks", "zh") is not plan
+        plan = sessions.blueprints.plan("asks")
+        assert sessions.blueprints.plan("asks") is plan
+        assert sessions.blueprints.plan("asks", "zh") is not plan
         os.utime(folder / "asks.py", ns=(1, 1))
-        assert sessions.plan("asks") is not plan
+        assert sessions.blueprints.plan("asks") is not plan

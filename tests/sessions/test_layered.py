@@ -119,7 +119,7 @@ async def test_layers_are_hydrated_from_the_log_in_another_process(opened: Opene
 
 async def test_the_plan_of_layers_is_drawn_without_entering_them(opened: Opener, hooks: Path) -> None:
     async with opened() as sessions:
-        assert list(sessions.plan("counts").nodes) == ["count", "ask"]
+        assert list(sessions.blueprints.plan("counts").nodes) == ["count", "ask"]
     assert noted(hooks) == ""
 
 

@@ -15,7 +15,7 @@ async def test_rows_from_the_log_are_shown_even_if_the_shared_story_has_not_come
     await sessions.open()
     run_id = await sessions.start("graph_demo")
     events = [event async for event in sessions.until_rest(run_id)]
-    story = Story(run_id, sessions.plan_of(events[:1], run_id))
+    story = Story(run_id, sessions.blueprints.plan_of(events[:1], run_id))
     await story.reach(sessions, 2)
     teller = PageTeller(Watch(sessions, story), "en", Place())
     told = await teller.stored([Told(event, stored=True) for event in events[2:6]])
@@ -29,7 +29,7 @@ async def test_a_question_of_a_child_run_is_shown_when_its_parent_knows_it_howev
     run_id = await sessions.start("nested_approval")
     events = [event async for event in sessions.until_rest(run_id)]
     asked = next(event for event in events if event.kind == "interrupted")
-    story = Story(run_id, sessions.plan_of(events[:1], run_id))
+    story = Story(run_id, sessions.blueprints.plan_of(events[:1], run_id))
     await story.reach(sessions, asked.pos)
     teller = PageTeller(Watch(sessions, story), "en", Place())
     card = f'data-step="{asked.data["id"]}"'

@@ -1,0 +1,111 @@
+"""What people hand in: the input of a run and the decision on a parked step, each held against its schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError
+
+from playground.kernel import Interrupt, JsonObject, JsonValue
+from playground.runtime.scenario import Scenario
+from playground.sessions.errors import Conflict, Invalid
+from playground.sessions.portrait import Portrait
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A person's decision on one parked step: a verdict, a value, or both, and why."""
+
+    approved: bool | None = None
+    value: JsonValue = None
+    has_value: bool = False
+    comment: str = ""
+
+
+def check_input(scenario: Scenario, value: JsonValue) -> None:
+    """Check an input against a scenario.
+
+    Raises:
+        Invalid: naming the fields that do not fit.
+    """
+    if scenario.input_schema is None:
+        if not isinstance(value, str):
+            raise Invalid(f"scenario {scenario.key!r} takes text as its input, not {type(value).__name__}")
+        return
+    errors = schema_errors(scenario.input_schema, value)
+    if errors:
+        raise Invalid(f"the input does not fit scenario {scenario.key!r}", errors)
+
+
+def schema_errors(schema: Mapping[str, JsonValue], value: JsonValue) -> dict[str, str]:
+    """What is wrong with a value, by the path of the field; empty: it fits."""
+    try:
+        Draft202012Validator.check_schema(schema)
+        found = Draft202012Validator(schema).iter_errors(value)
+        return {".".join(map(str, error.absolute_path)): error.message for error in found}
+    except SchemaError as error:
+        return {"": f"the schema itself is wrong: {error.message}"}
+
+
+def answer_value(asked: Interrupt, answer: Answer) -> JsonValue:
+    """What a parked node receives for a person's answer.
+
+    Raises:
+        Invalid: the answer has no verdict where one is needed, or does not fit the schema.
+    """
+    if asked.kind == "input" or answer.approved is None:
+        if not answer.has_value:
+            raise Invalid(
+                f"{asked.id} needs a value" if asked.kind == "input" else f"{asked.id} needs a verdict"
+            )
+        _check_schema(asked, answer.value)
+        return answer.value
+    found: JsonObject = {"approved": answer.approved}
+    if answer.comment:
+        found["comment"] = answer.comment
+    if answer.has_value:
+        _check_schema(asked, answer.value)
+        if not isinstance(answer.value, dict):
+            raise Invalid(f"the edited fields of {asked.id} must be an object", {"": "not an object"})
+        found = {**answer.value, **found}
+    return found
+
+
+def _check_schema(asked: Interrupt, value: JsonValue) -> None:
+    errors = schema_errors(asked.schema, value) if asked.schema is not None else {}
+    if errors:
+        raise Invalid(f"the answer to {asked.id} does not fit", errors)
+
+
+def decided(interrupt_id: str, decision: Mapping[str, JsonValue]) -> Conflict:
+    """What to say to whoever comes second."""
+    outcome, by = decision.get("outcome", "decided"), decision.get("by")
+    return Conflict(
+        f"{interrupt_id} is already {outcome}{f' by {by}' if by else ''}: the first decision stands", decision
+    )
+
+
+_VERDICTS = {
+    "approve": frozenset({"approve", "approved", "yes", "ok", "accept", "批准", "同意"}),
+    "reject": frozenset({"reject", "rejected", "no", "deny", "refuse", "拒绝"}),
+}
+
+
+def follows(seen: Portrait, asked: Interrupt) -> JsonObject:
+    """The nodes that the edges of a parked step lead to, after approve and after reject.
+
+    It goes by what the plan says: an edge whose label is one of the verdicts belongs to
+    that one, any other edge to both.  What a body will decide by a Goto cannot be known
+    without running it, and running it is what the person is asked about.
+    """
+    found: JsonObject = {}
+    for verdict, other in (("approve", "reject"), ("reject", "approve")):
+        targets: list[JsonValue] = []
+        for edge in seen.plan.shape.outgoing.get(asked.node_id, ()):
+            label = str(getattr(edge.when, "label", "")).lower()
+            if label not in _VERDICTS[other]:
+                targets.append(edge.target)
+        found[verdict] = targets
+    return found
