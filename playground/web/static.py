@@ -43,23 +43,32 @@ SCRIPT = "run.js"
 """The name of all scripts of the run page together."""
 
 SCRIPTS = (
-    "connection",
-    "frames",
-    "graph",
-    "fade",
-    "fold",
-    "select",
-    "ticks",
-    "rows",
-    "tail",
-    "tabs",
-    "tokens",
-    "filter",
-    "size",
-    "remember",
-    "scrubber",
+    "js/end",
+    "js/painted",
+    "vendor/htmx.min",
+    "vendor/hx-sse.min",
+    "js/upsert",
+    "js/connection",
+    "js/frames",
+    "js/graph",
+    "js/fade",
+    "js/fold",
+    "js/select",
+    "js/ticks",
+    "js/rows",
+    "js/tail",
+    "js/tabs",
+    "js/tokens",
+    "js/filter",
+    "js/size",
+    "js/remember",
+    "js/scrubber",
 )
-"""The files of `static/js` that the run page needs; who listens comes before who tells."""
+"""The files of `static` that the run page needs; who listens comes before who tells.
+
+What comes after `painted` waits until the page has been seen: a page is read
+before it is used, and its first rows need no script.
+"""
 
 
 def content(name: str) -> bytes:
@@ -71,7 +80,7 @@ def content(name: str) -> bytes:
     if name == SHEET:
         return b"".join(content(f"css/{style}.css") for style in STYLES)
     if name == SCRIPT:  # a block each, so that every file keeps its names to itself
-        return b"".join(b"{\n%b}\n" % content(f"js/{script}.js") for script in SCRIPTS)
+        return b"".join(b"{\n%b}\n" % content(f"{script}.js") for script in SCRIPTS)
     return assets.path("static", *name.split("/")).read_bytes()
 
 

@@ -81,4 +81,4 @@ function fromAddress() {
 }
 say();
 fromAddress();
-addEventListener("load", () => location.hash && range.dispatchEvent(new Event("travel")));
+setTimeout(() => location.hash && range.dispatchEvent(new Event("travel"))); // by then htmx has begun

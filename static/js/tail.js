@@ -33,7 +33,6 @@ latest.addEventListener("click", () => {
   jump();
   document.querySelector("[data-go=last]").click();
 });
-if (!location.hash) scroller.scrollTop = scroller.scrollHeight;
 
 // The question goes where the eyes are: a card that arrives takes the focus, unless someone is busy elsewhere.
 new MutationObserver((changes) => {

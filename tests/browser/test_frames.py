@@ -25,3 +25,18 @@ def test_a_part_that_is_replaced_twice_within_a_frame_ends_as_the_later_one(
     expect(page.locator("#connection")).to_have_attribute("data-state", "live")
     page.evaluate(TWICE, ["running", "completed"])
     mood(page, "completed")
+
+
+FRAMES = """
+let frames = 0;
+requestAnimationFrame(function frame() { frames += 1; requestAnimationFrame(frame); });
+document.addEventListener("htmx:after:init", () => { window.framesBefore = frames; });
+"""
+
+
+def test_the_page_of_a_run_is_seen_before_its_scripts_begin(server: Server, page: Page) -> None:
+    page.add_init_script(FRAMES)
+    start(page, server, "trader")
+    page.wait_for_function("window.framesBefore !== undefined")
+
+    assert page.evaluate("window.framesBefore") > 0
