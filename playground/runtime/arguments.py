@@ -17,10 +17,11 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from types import SimpleNamespace
+from types import FunctionType, SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, get_type_hints
+from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.errors import PydanticUserError
@@ -106,6 +107,53 @@ class SignatureArguments:
         if model.model_extra:
             values.update(model.model_extra)
         return values
+
+
+def signature_arguments(function: Callable[..., object], tool: str) -> SignatureArguments:
+    """What a function takes, shared by all that one `def` has made while any of them is in use.
+
+    A scenario is built anew for each run, and describing its tools would be most of the work.
+
+    Raises:
+        TypeError: as `SignatureArguments` does.
+    """
+    origin = _origin(function, tool)
+    if origin is None:
+        return SignatureArguments(function, tool)
+    found = _SHARED.get(origin)
+    if found is None:
+        found = _SHARED[origin] = SignatureArguments(function, tool)
+    return found
+
+
+_SHARED: WeakValueDictionary[Hashable, SignatureArguments] = WeakValueDictionary()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Same:
+    """An object that is equal to itself alone: a default of 1 is not one of True."""
+
+    value: object
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def _origin(function: Callable[..., object], tool: str) -> Hashable | None:
+    """All that decides what a plain function takes; None for what is more than its `def` or has no hash."""
+    if not isinstance(function, FunctionType) or vars(function):
+        return None
+    defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    made_by = [function.__code__, function.__globals__, *defaults]
+    origin = tool, function.__doc__, tuple(map(_Same, made_by)), tuple(function.__annotations__.items())
+    try:
+        hash(origin)
+    except TypeError:
+        return None
+    return origin
 
 
 class _PlainSchema(GenerateJsonSchema):

@@ -38,10 +38,10 @@ from playground.runtime.arguments import (
     BadArguments,
     Documentation,
     SchemaArguments,
-    SignatureArguments,
     is_context,
     parameters_of,
     shorten,
+    signature_arguments,
 )
 
 SideEffect: TypeAlias = Literal["read", "write"]
@@ -262,7 +262,7 @@ class _Tool:
 
     def __init__(self, spec: ToolSpec) -> None:
         if spec.parameters is None:
-            self._arguments: Arguments = SignatureArguments(spec.func, spec.name)
+            self._arguments: Arguments = signature_arguments(spec.func, spec.name)
         else:
             self._arguments = SchemaArguments(spec.parameters, spec.name)
         schema = self._arguments.schema

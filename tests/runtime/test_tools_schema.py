@@ -152,6 +152,32 @@ def test_a_builtin_without_a_signature_is_refused_with_the_way_out() -> None:
         ToolRegistry().function(iter)
 
 
+# Made again and again, as a scenario is for each run
+
+
+def made(default: object = 1, kind: type = int):
+    def act(x=default): ...
+
+    act.__annotations__["x"] = kind
+    return act
+
+
+def test_what_one_def_makes_again_is_described_once() -> None:
+    first = ToolRegistry().function(made())
+    second = ToolRegistry().function(made())
+
+    described = [registry.schemas()[0]["function"]["parameters"] for registry in (first, second)]
+    assert described[0] is described[1]
+
+
+@pytest.mark.parametrize(("again", "said"), [(made(True, bool), True), (made(2), 2), (made("1", str), "1")])
+def test_what_differs_from_one_making_to_the_next_is_described_as_it_is(again, said) -> None:
+    first = ToolRegistry().function(made())
+
+    assert schema_of(again)["properties"]["x"]["default"] is said
+    assert first.schemas()[0]["function"]["parameters"]["properties"]["x"]["default"] == 1
+
+
 # Descriptions
 
 
