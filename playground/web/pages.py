@@ -7,12 +7,12 @@ and anyone else with a redirect to the page itself.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from playground.kernel import Interrupt, JsonValue, RunState, root_of
@@ -38,10 +38,12 @@ MOST_WAITING = 50
 RECENT = 200
 """How many of the newest runs are searched for a sample, for turns of a conversation and for branches."""
 
+FRESH = {"cache-control": "no-cache"}
+
 
 def html(text: str, status: int = 200) -> Response:
     """A page, which a browser asks for again whenever it is shown again."""
-    return Response(text, status, {"cache-control": "no-cache"}, media_type="text/html")
+    return Response(text, status, FRESH, media_type="text/html")
 
 
 def _page(
@@ -127,18 +129,24 @@ async def start(request: Request) -> Response:
 
 @_page
 async def run(request: Request) -> Response:
-    """`GET /runs/{run_id}?at=`"""
+    """`GET /runs/{run_id}?at=`: its head at once, so that the browser fetches what that names meanwhile."""
     run_id = request.path_params["run_id"]
     root = root_of(run_id)
     if root != run_id:
         return RedirectResponse(paths.run(root), 303)
     sessions, lang = sessions_of(request), language_of(request)
     story = await desk_of(request).watches.story(root)
-    await story.prove(sessions)
     asked = bodies.whole_number(request.query_params.get("at") or 0, "at")
-    found = runviews.run_view(story, sessions, lang, min(asked, story.pos) or None)
-    found = replace(await _with_kin(sessions, found, lang), asked=asked)
-    return html(templating.page("run", lang, run=found))
+
+    async def parts() -> AsyncIterator[str]:
+        title = views.title_of(sessions, str(story.meta.get("scenario", "")), lang)
+        yield templating.page("run", lang, part="head", run={"title": title})
+        await story.prove(sessions)
+        found = runviews.run_view(story, sessions, lang, min(asked, story.pos) or None)
+        found = replace(await _with_kin(sessions, found, lang), asked=asked)
+        yield templating.page("run", lang, part="body", run=found)
+
+    return StreamingResponse(parts(), headers=FRESH, media_type="text/html")
 
 
 async def _with_kin(sessions: Sessions, found: RunView, lang: Language) -> RunView:

@@ -34,13 +34,17 @@ BRIEF = 90
 """How many characters of a value fit on a line of the timeline."""
 
 
-@cache
 def environment(language: Language, *, alone: bool = False) -> Environment:
-    """The Jinja environment that speaks a language.
+    """The Jinja environment that speaks a language; there is one, however it is asked for.
 
     Args:
         alone: for pages that have their icons inside of them, as there is no server to ask.
     """
+    return _environment(language, alone)
+
+
+@cache
+def _environment(language: Language, alone: bool) -> Environment:
     env = Environment(
         loader=FileSystemLoader(assets.path("templates")),
         autoescape=True,
@@ -59,6 +63,7 @@ def environment(language: Language, *, alone: bool = False) -> Environment:
         asset=_nowhere if alone else asset,
         sheet=SHEET,
         config=HTMX,
+        part="",
         kind_of=kind_of,
         loudest=LOUDEST,
         oldest=OLDEST,
@@ -101,7 +106,11 @@ def warm() -> None:
 
 
 def page(name: str, language: Language, /, *, alone: bool = False, **context: object) -> str:
-    """A whole page, `templates/pages/<name>.html`; `alone` if it is to do without a server."""
+    """A whole page, `templates/pages/<name>.html`; `alone` if it is to do without a server.
+
+    With `part="head"` or `part="body"` it is a half of the page: the head needs no more than a title, and
+    with it a browser can begin while the rest is still being made.
+    """
     return environment(language, alone=alone).get_template(f"pages/{name}.html").render(**context)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -154,6 +155,22 @@ def test_the_page_of_a_run_shows_where_it_stands(client: Client) -> None:
     assert len(found.one("#timeline").all("li")) == len(client.kinds(run_id))
     assert found.one("[data-step=check]").all("h2")[0].text == "Pay?"
     assert found.one("#stream")["hx-sse:connect"] == f"/runs/{run_id}/live?after={len(client.kinds(run_id))}"
+
+
+def test_the_head_of_the_page_of_a_run_comes_as_a_piece_of_its_own(client: Client) -> None:
+    """So that a browser fetches what it names, while the rest is being made."""
+    run_id = client.start("greets", "completed")
+    with socket.create_connection((client.base_url.host, client.base_url.port)) as asking:
+        asking.sendall(
+            f"GET /runs/{run_id} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n".encode()
+        )
+        answer = b"".join(iter(lambda: asking.recv(65536), b""))
+    _, _, chunks = answer.partition(b"\r\n\r\n")
+    size, _, rest = chunks.partition(b"\r\n")
+    first = rest[: int(size, 16)]
+
+    assert first.lstrip().startswith(b"<!doctype html>")
+    assert first.rstrip().endswith(b"</head>")
 
 
 def test_the_page_of_a_finished_run_opens_no_stream(client: Client) -> None:

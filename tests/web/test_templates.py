@@ -121,6 +121,19 @@ def test_a_script_stays_small_enough_to_read() -> None:
     assert long == {}
 
 
+def test_a_language_has_one_environment_so_that_what_was_compiled_at_start_up_is_what_pages_use() -> None:
+    assert environment("en", alone=False) is environment("en")
+    assert environment("en", alone=True) is not environment("en")
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_the_two_parts_of_a_page_are_the_page(lang: Language) -> None:
+    run = gallery.run_sample(lang)
+    assert "".join(page("run", lang, part=part, run=run) for part in ("head", "body")) == page(
+        "run", lang, run=run
+    )
+
+
 def test_a_template_that_misses_a_value_is_an_error() -> None:
     with pytest.raises(UndefinedError):
         page("error", "en")
