@@ -44,6 +44,7 @@ ROUTES: list[BaseRoute] = [
     Route("/runs/{run_id}/forks", pages.forks, methods=["POST"]),
     Route("/runs/{run_id}/breakpoints", pages.set_breakpoints, methods=["POST"]),
     Route("/runs/{run_id}/proof", pages.proof),
+    Route("/runs/{run_id}/clock", pages.clock),
     Route("/runs/{run_id}/branches", pages.branches),
     Route("/runs/{run_id}/compare/{other}", pages.compare),
     Route("/waiting", pages.waiting),

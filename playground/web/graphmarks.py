@@ -232,16 +232,22 @@ class Chapter:
     calls: list[tuple[str, str, str]] = field(default_factory=list)
     path: str = ""
 
-    def move(self, data: Mapping[str, JsonValue]) -> None:
-        """Add the way that a command goes; that a node re-arms itself is no way."""
+    def move(self, data: Mapping[str, JsonValue]) -> bool:
+        """Add the way that a command goes, if it is not there; whether it was new.
+
+        That a node re-arms itself is no way.
+        """
         by, goto, sent = template_of(_text(data, "by")), _text(data, "goto"), _text(data, "send")
+        way = (by, sent or goto)
+        known = self.moves.get(way)
         if sent:
-            self.moves.setdefault((by, sent), "send")
+            self.moves.setdefault(way, "send")
         elif goto and goto != END:
             if data.get("immediate") is not False:
-                self.moves[by, goto] = "goto"
+                self.moves[way] = "goto"
             elif by != goto:
-                self.moves.setdefault((by, goto), "rejoin")
+                self.moves.setdefault(way, "rejoin")
+        return self.moves.get(way) != known
 
     def instances(self, template: str) -> list[str]:
         """The instances of a template, in the order in which they were first heard of."""
@@ -276,13 +282,14 @@ class Story:
             story.add(fact, marks_of(fact, pulse.feel(fact)))
         return story
 
-    def add(self, fact: Fact, marks: Iterable[Mark]) -> None:
-        """Go on with an event, and the marks that it makes."""
+    def add(self, fact: Fact, marks: Iterable[Mark]) -> bool:
+        """Go on with an event, and the marks that it makes; whether the shape of the picture grew by it."""
         self.root = self.root or root_of(fact.run_id)
         chapter = self.chapters.get(fact.run_id)
         if chapter is None:
             chapter = self.chapters[fact.run_id] = Chapter()
         data, node = fact.data, _text(fact.data, "node")
+        grew = fact.kind == "delegated" or ("#" in node and node not in chapter.seen)
         if node:
             chapter.seen.setdefault(node)
         if fact.kind == "run_started":
@@ -296,13 +303,14 @@ class Story:
             elif code == "entry":
                 chapter.entries.add(node)
         elif fact.kind == "control":
-            chapter.move(data)
+            grew = chapter.move(data) or grew
         elif fact.kind == "delegated":
             child = _text(data, "child")
             chapter.calls.append((node, child, _text(data, "name") or child))
         for mark in marks:
             self.marks[mark.id] = mark
             self.beat = max(self.beat, mark.beat)
+        return grew
 
     def chapter(self, runs: Sequence[str]) -> Chapter:
         """The chapter of the last of these runs, with what the others showed of their plan."""

@@ -188,18 +188,18 @@ class Watch:
         self._sessions.tell(story.root, "paint", about)
 
     def painted(self, stale: AbstractSet[Region], cards: Iterable[str], lang: Language) -> bytes:
-        """Regions and cards as they are now, as one message without a position."""
+        """Regions and cards as they are now: a message each, so that a page can spread them over frames."""
         clock, story = asyncio.get_running_loop().time, self.story
         begun = clock()
         run = runviews.glance(story, self._sessions, lang)
         if "graph" in stale:
             run = replace(run, graph=runviews.picture(story, story.pos))
         if "grid" in stale:
-            run = replace(run, grid=story.book.grid(), waterfall=story.clock.chart())
-        html = render.regions([name for name in render.REGIONS if name in stale], run, lang)
-        html += "".join(self._card(interrupt_id, lang) for interrupt_id in cards)
+            run = replace(run, grid=story.book.grid())
+        parts = [render.regions([name], run, lang) for name in render.REGIONS if name in stale]
+        parts += [self._card(interrupt_id, lang) for interrupt_id in cards]
         self._rested = max(self._rested, begun + (clock() - begun) / PAINT_SHARE)
-        return message("", html) if html else b""
+        return b"".join(message("", part) for part in parts if part)
 
     def row(self, row: EventRow, lang: Language) -> str:
         """A row of the timeline, rendered once for all who are shown it at about the same time."""

@@ -28,6 +28,7 @@ from playground.web.live import PageTeller
 from playground.web.story import Story
 from playground.web.stream import place_of
 from playground.web.viewmodels import ModelChoice, RunView
+from playground.web.wavegrid import MOST_WAVES
 
 VIA = "web"
 """What the log names as the way by which a decision came in."""
@@ -194,9 +195,9 @@ async def export(request: Request) -> Response:
 
 
 async def moment(request: Request) -> Response:
-    """`GET /runs/{run_id}/moment?at=&before=&after=`: the inspector, and rows where the page has them not.
+    """`GET /runs/{run_id}/moment?at=&before=&after=&wave=`: the inspector, and what the page lacks.
 
-    It has those from `before` to `after`.
+    It has the rows from `before` to `after`, and the waves from `wave` on.
     """
     sessions, lang = sessions_of(request), language_of(request)
     story = await desk_of(request).watches.story(root_of(request.path_params["run_id"]))
@@ -207,6 +208,10 @@ async def moment(request: Request) -> Response:
     parts = render.moment(found, lang)
     if not first <= at <= last:
         parts += render.stretch(runviews.around(found, story, at), lang)
+    begun = bodies.whole_number(request.query_params.get("wave") or 1, "wave", least=1)
+    wave = story.book.wave_at(at)
+    if not begun <= wave < begun + MOST_WAVES:
+        parts += render.grid(replace(found, grid=story.book.grid(wave)), lang)
     return html(parts)
 
 
@@ -305,6 +310,15 @@ async def proof(request: Request) -> Response:
     story = await desk_of(request).watches.story(_root(request))
     await story.prove(sessions)
     return html(render.proof(runviews.glance(story, sessions, lang), lang))
+
+
+async def clock(request: Request) -> Response:
+    """`GET /runs/{run_id}/clock`: who ran when, for whoever opens that tab."""
+    sessions, lang = sessions_of(request), language_of(request)
+    story = await desk_of(request).watches.story(_root(request))
+    return html(
+        render.clock(replace(runviews.glance(story, sessions, lang), waterfall=story.clock.chart()), lang)
+    )
 
 
 # Branches

@@ -80,6 +80,11 @@ def proof(run_id: str) -> str:
     return f"{run(run_id)}/proof"
 
 
+def clock(run_id: str) -> str:
+    """Who ran when, as a part of the run's page."""
+    return f"{run(run_id)}/clock"
+
+
 def branches(run_id: str) -> str:
     """The runs that share a past with the run; for htmx the part of its page that shows them."""
     return f"{run(run_id)}/branches"

@@ -39,8 +39,8 @@ def regions(names: Iterable[Region], run: RunView, lang: Language) -> str:
 
 
 def _status(run: RunView, lang: Language) -> str:
-    return partial("#status", region("status", lang, run=run)) + partial(
-        "#controls", region("controls", lang, run=run)
+    return partial("#status", region("status", lang, run=run), "outerMorph") + partial(
+        "#controls", region("controls", lang, run=run), "outerMorph"
     )
 
 
@@ -54,10 +54,14 @@ def _graph(run: RunView, lang: Language) -> str:
     return partial("#graph", region("graph", lang, graph=run.graph, live=True))
 
 
-def _grid(run: RunView, lang: Language) -> str:
-    return partial("#grid", region("grid", lang, grid=run.grid)) + partial(
-        "#waterfall", region("waterfall", lang, chart=run.waterfall)
-    )
+def grid(run: RunView, lang: Language) -> str:
+    """The wave grid; what is there already and has not changed stays."""
+    return partial("#grid", region("grid", lang, grid=run.grid), "outerMorph")
+
+
+def clock(run: RunView, lang: Language) -> str:
+    """Who ran when, for whoever looks at it."""
+    return partial("#waterfall", region("waterfall", lang, chart=run.waterfall))
 
 
 def _stops(run: RunView, lang: Language) -> str:
@@ -68,7 +72,7 @@ _PAINT: Mapping[Region, Callable[[RunView, Language], str]] = {
     "status": _status,
     "end": _end,
     "graph": _graph,
-    "grid": _grid,
+    "grid": grid,
     "stops": _stops,
 }
 

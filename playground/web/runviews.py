@@ -98,7 +98,6 @@ def run_view(story: Story, sessions: Sessions, lang: Language, at: int | None = 
         around(at_moment(story, sessions, lang, upto), story, upto),
         graph=picture(story, upto),
         grid=story.book.grid(),
-        waterfall=story.clock.chart(),
         tokens=tuple(story.calls.values()),
         ticks=ticks(story.rows),
         kinds=tuple(dict.fromkeys(row.kind for row in story.rows)),

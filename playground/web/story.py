@@ -143,12 +143,15 @@ class Story:
         for event, row in zip(fresh, self._timeline.add(fresh), strict=True):
             if len(self.rows) % LEAP == 0:
                 self._marks.append(dict(self.drawn.marks))
-            self.drawn.add(event, row.marks)
+            grew = self.drawn.add(event, row.marks)
             self.book.add(event)
             self.clock.add(event)
             self.rows.append(row)
             self._note(row)
-            self.stale |= regions(row)
+            stale = regions(row)
+            if _may_grow(row) and not grew:
+                stale.discard("graph")
+            self.stale |= stale
             self.changed.update(dict.fromkeys(questions(row.kind, row.data)))
 
     def row(self, pos: int) -> EventRow | None:
@@ -270,7 +273,7 @@ def questions(kind: str, data: Mapping[str, JsonValue]) -> list[str]:
 
 
 def regions(row: EventRow) -> set[Region]:
-    """The parts of the page that an event makes stale; the timeline itself is not among them."""
+    """The parts of the page that an event may make stale; the timeline itself is not among them."""
     root = row.depth == 0
     stale: set[Region] = {"status"} if row.opens else set()
     if row.kind in _STATUS and (root or row.kind == "model_returned"):
@@ -283,9 +286,14 @@ def regions(row: EventRow) -> set[Region]:
         stale |= {"status", "stops", "graph"}
     if row.kind in _GRID or row.kind in _END:
         stale.add("grid")
-    if reshapes(row) or (row.kind == "node_started" and "#" in row.node):
+    if _may_grow(row):
         stale.add("graph")
     return stale
+
+
+def _may_grow(row: EventRow) -> bool:
+    """Whether an event may add to the shape of the graph: a way, a called run, an instance of a template."""
+    return reshapes(row) or (row.kind == "node_started" and "#" in row.node)
 
 
 @lru_cache(maxsize=64)

@@ -66,15 +66,19 @@ class GridRow:
 
 @dataclass(frozen=True, slots=True)
 class WaveGrid:
-    """The grid: waves of the root as (number, columns), then rows; `hidden` waves came before them."""
+    """The grid: waves of the root as (number, columns), then rows.
+
+    There are `hidden` waves before them, and `later` ones after.
+    """
 
     waves: tuple[tuple[int, int], ...] = ()
     rows: tuple[GridRow, ...] = ()
     hidden: int = 0
+    later: int = 0
 
 
-MOST_WAVES = 100
-"""A grid shows this many waves of the root, the newest ones."""
+MOST_WAVES = 50
+"""A grid shows this many waves of the root at once: more fit no screen, and each makes a painting longer."""
 
 
 @dataclass(slots=True)
@@ -127,9 +131,14 @@ class WaveBook:
         if isinstance(node, str):
             _note(sheet, fact, node, wave)
 
-    def grid(self) -> WaveGrid:
-        """The grid up to now."""
-        return _Layout(self._sheets).grid(self._root) if self._root else WaveGrid()
+    def grid(self, around: int | None = None) -> WaveGrid:
+        """The grid up to now: its newest waves, or those around one of them."""
+        return _Layout(self._sheets).grid(self._root, around) if self._root else WaveGrid()
+
+    def wave_at(self, pos: int) -> int:
+        """The wave of the root that had begun last at a position."""
+        rows = self._sheets[self._root].rows.values() if self._root else ()
+        return max((cell.wave for cells in rows for cell in cells.values() if cell.at <= pos), default=1)
 
 
 def _note(sheet: _Sheet, fact: TimedFact, node: str, wave: int) -> None:
@@ -157,15 +166,15 @@ class _Layout:
 
     sheets: dict[str, _Sheet]
 
-    def grid(self, root: str) -> WaveGrid:
-        sheet = self.sheets[root]
-        first = max(1, sheet.last - MOST_WAVES + 1)
-        widths = {wave: self._width(root, wave) for wave in range(first, sheet.last + 1)}
+    def grid(self, root: str, around: int | None) -> WaveGrid:
+        last = self.sheets[root].last
+        first = max(1, min(last if around is None else around - MOST_WAVES // 2, last - MOST_WAVES + 1))
+        stop = min(last + 1, first + MOST_WAVES)
+        widths = {wave: self._width(root, wave) for wave in range(first, stop)}
         columns = sum(widths.values())
         rows = [row for row in self._rows(root, "", 0, 0, widths) if row.cells]
-        return WaveGrid(
-            tuple(widths.items()), tuple(_closed(row, columns) for row in _holding(rows)), first - 1
-        )
+        closed = tuple(_closed(row, columns) for row in _holding(rows))
+        return WaveGrid(tuple(widths.items()), closed, hidden=first - 1, later=last + 1 - stop)
 
     def _width(self, run_id: str, wave: int) -> int:
         """How many columns a wave of a run needs: one, or as many as the longest run called in it."""

@@ -11,4 +11,4 @@ function fade() {
   }
 }
 
-for (const name of ["graph", "moment", "htmx:after:swap"]) document.addEventListener(name, fade);
+for (const name of ["graph", "moment", "shown"]) document.addEventListener(name, fade);

@@ -2,7 +2,7 @@
 // a run is. When more comes than can be shown, the stream is not read on; the server then knows that this viewer is slow.
 const stream = document.getElementById("stream");
 const MOST = 50;
-const SPAN = 24;
+const SPAN = 12;
 const waiting = [];
 const held = [];
 let frame = 0;

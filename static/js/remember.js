@@ -8,5 +8,5 @@ document.addEventListener("change", (event) => {
   const name = event.target.dataset?.remember;
   if (name) localStorage.setItem(name, event.target.value);
 });
-document.addEventListener("htmx:after:swap", offer);
+document.addEventListener("shown", offer);
 offer();

@@ -3,7 +3,7 @@
 const scroller = document.querySelector("[data-follows-tail]");
 const list = document.getElementById("timeline");
 const range = document.getElementById("at");
-const MOST = 400;
+const MOST = 200;
 
 const end = (name) => document.querySelector(`#${name} button`);
 const place = (row) => Number(row?.dataset.at ?? 0);

@@ -59,18 +59,14 @@ range.addEventListener("input", () => (stop(), go(current())));
 addEventListener("hashchange", fromAddress);
 
 // A row that has arrived makes time longer; who was at its end stays there. Everything else hears of it once a frame.
-let told = last();
-document.addEventListener("htmx:after:swap", () => {
-  const newest = Number(document.querySelector("#timeline > :last-child")?.dataset.at ?? 0);
+const list = document.getElementById("timeline");
+document.addEventListener("shown", () => {
+  const newest = Number(list.lastElementChild?.dataset.at ?? 0);
   if (newest <= last()) return;
   range.max = newest;
   if (run.dataset.at === undefined) range.value = newest;
-});
-document.addEventListener("shown", () => {
-  if (told === last()) return;
-  told = last();
   say();
-  document.dispatchEvent(new CustomEvent("longer", { detail: { last: told } }));
+  document.dispatchEvent(new CustomEvent("longer", { detail: { last: newest } }));
   if (run.dataset.at === undefined) range.dispatchEvent(new Event("travel"));
 });
 

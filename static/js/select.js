@@ -1,27 +1,37 @@
 // One selection: whatever names an event of the run shows whether it is the chosen one, or still to come.
+const run = document.getElementById("run");
 const all = () => document.querySelectorAll("#timeline > [data-at], #grid [data-at], #waterfall [data-at]");
+const nodeOf = (id) => document.querySelector(`#graph :is([data-mark="${CSS.escape(id)}"], [data-also~="${CSS.escape(id)}"])`);
 
 function mark(at, live) {
   for (const element of all()) {
     const here = Number(element.dataset.at);
     element.classList.toggle("is-later", here > at);
     if (here === at && !live) element.setAttribute("aria-current", "step");
-    else element.removeAttribute("aria-current");
+    else if (element.hasAttribute("aria-current")) element.removeAttribute("aria-current");
   }
-  const row = document.getElementById(`ev-${at}`);
-  document.querySelector("#graph .is-chosen")?.classList.remove("is-chosen");
-  if (live) return;
-  row?.scrollIntoView({ block: "nearest" });
-  if (row?.dataset.node) nodeOf(row.dataset.node)?.classList.add("is-chosen");
 }
 
-document.addEventListener("moment", (event) => mark(event.detail.at, event.detail.live));
+document.addEventListener("moment", ({ detail: { at, live } }) => {
+  mark(at, live);
+  document.querySelector("#graph .is-chosen")?.classList.remove("is-chosen");
+  const row = document.getElementById(`ev-${at}`);
+  if (live || !row) return;
+  row.scrollIntoView({ block: "nearest" });
+  if (row.dataset.node) nodeOf(row.dataset.node)?.classList.add("is-chosen");
+});
 
-const nodeOf = (id) => document.querySelector(`#graph :is([data-mark="${CSS.escape(id)}"], [data-also~="${CSS.escape(id)}"])`);
+// What is painted anew while the page shows another moment shows that moment as well.
+for (const name of ["shown", "htmx:after:swap"])
+  document.addEventListener(name, () => run.dataset.at && mark(Number(run.dataset.at), false));
+
+// Who ran when is painted anew while someone looks at it.
+const clock = document.getElementById("history-clock");
+document.addEventListener("longer", () => clock.hasAttribute("data-folded") || clock.dispatchEvent(new Event("stale")));
 
 // A node leads to the last event that speaks of it, at or before the moment shown.
 function choose(node) {
-  const limit = Number(document.getElementById("run").dataset.at ?? Infinity);
+  const limit = Number(run.dataset.at ?? Infinity);
   const ids = [node.dataset.mark, ...(node.dataset.also?.split(" ") ?? [])];
   const rows = [...document.querySelectorAll("#timeline > [data-node]")].filter((row) => ids.includes(row.dataset.node));
   const row = rows.filter((r) => Number(r.dataset.at) <= limit).pop() ?? rows[0];

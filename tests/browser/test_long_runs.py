@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Server, mood, positions, start
 
-MOST = 500
+MOST = 250
 """The most rows that a page holds."""
 
 
@@ -72,6 +72,21 @@ def test_a_moment_far_back_brings_its_rows_and_its_picture(server: Server, page:
     page.keyboard.press("End")
     expect(page.locator(f"#ev-{last}")).to_be_in_viewport()
     expect(page.locator('#graph [data-name="check"]')).to_have_attribute("data-state", "completed")
+
+
+def test_a_moment_far_back_brings_the_waves_around_it(server: Server, page: Page) -> None:
+    address, _ = long_run(page, server)
+    early, late = page.locator("#w3"), page.locator("#w180")
+    expect(late).to_be_attached()
+    expect(early).not_to_be_attached()
+    page.goto(f"{address}#step=12")
+    expect(early).to_be_attached()
+    expect(page.locator("#grid .cell:not(.is-later)")).not_to_have_count(0)
+    expect(page.locator("#grid .cell.is-later")).not_to_have_count(0)
+    expect(page.locator("#grid")).to_contain_text("130 later waves")
+    page.keyboard.press("End")
+    expect(late).to_be_attached()
+    expect(early).not_to_be_attached()
 
 
 def test_a_page_that_follows_a_busy_run_to_its_end_has_its_newest_rows_without_a_gap(

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from playground.web import gallery
 from playground.web.gallery import CHILDREN, HARD, INCIDENT, Log
+from playground.web.graphmarks import Story
 from playground.web.graphview import (
     Graph,
     GraphLane,
@@ -358,6 +359,15 @@ def test_only_what_adds_to_the_shape_asks_for_a_new_layout() -> None:
     kinds = {fact.kind for fact in gallery.decided("en", True).events if reshapes(fact)}
 
     assert kinds == {"control", "delegated"}
+
+
+def test_a_way_that_is_taken_again_leaves_the_shape_as_it_is() -> None:
+    log = Log("r1").note("run_started")
+    for wave in (1, 2):
+        log.note("control", wave=wave, by="a", goto="b").note("node_started", wave=wave, node="b#1")
+    told = Story()
+
+    assert [told.add(fact, ()) for fact in log.events] == [False, True, True, False, False]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from playground.web import gallery, render
 from playground.web.gallery import Log
 from playground.web.timeline import Timeline, ticks
-from playground.web.wavegrid import MOST_WAVES, GridRow, WaveGrid, wave_grid
+from playground.web.wavegrid import MOST_WAVES, GridRow, WaveBook, WaveGrid, wave_grid
 
 
 def columns(row: GridRow) -> list[tuple[int, int, str]]:
@@ -104,6 +104,23 @@ def test_a_thousand_waves_show_the_newest_and_count_the_rest() -> None:
     assert grid.waves[-1] == (1000, 1)
     assert grid.hidden == 1000 - MOST_WAVES
     assert len(row(grid, "a").cells) == MOST_WAVES
+
+
+def test_the_grid_of_a_moment_has_the_waves_around_it() -> None:
+    log, book = Log("r1"), WaveBook()
+    for wave in range(1, 1001):
+        log.ran("a", wave)
+    for event in log.events:
+        book.add(event)
+
+    wave = book.wave_at(log.events[998].pos)
+    grid = book.grid(wave)
+
+    assert wave == 500
+    assert [number for number, _ in grid.waves] == list(range(475, 475 + MOST_WAVES))
+    assert (grid.hidden, grid.later) == (474, 1000 - 474 - MOST_WAVES)
+    assert [number for number, _ in book.grid(3).waves] == list(range(1, 1 + MOST_WAVES))
+    assert book.grid(1000) == book.grid()
 
 
 # The timeline
