@@ -170,7 +170,7 @@ class Driver:
         if run.event_seq == 0:
             self._begin()
         self._frontier = Frontier(self.plan, run)
-        keys = self._reopen()
+        keys = self._judged(self._reopen)
         while run.state is RunState.RUNNING and self._failure is None:
             if keys:
                 await tree.flush()
@@ -181,7 +181,7 @@ class Driver:
                 await self._run_wave(keys)
             if self._failure is None and (run.wave.returned or run.wave.parked):
                 await self._barrier()
-            keys = self._advance() if self._failure is None else []
+            keys = self._judged(self._advance) if self._failure is None else []
             if not keys:
                 break
         await self.end()
@@ -211,6 +211,13 @@ class Driver:
         }
         self._fact("run_started", frozen_object(start, "start of run ", run.run_id, limit=self.max_bytes))
 
+    def _judged(self, choose: Callable[[], list[str]]) -> list[str]:
+        """What is chosen to run next; a condition or join that raises ends the run, whoever asked it."""
+        try:
+            return choose()
+        except PredicateError as error:
+            return self.fail(str(error), "predicate")
+
     def _reopen(self) -> list[str]:
         """Start again what an engine that is gone had started and not finished.
 
@@ -233,17 +240,14 @@ class Driver:
             return self.fail("cancelled", "cancelled")
         if run.ended_by is not None:
             return []
-        try:
-            if run.wave.parked or (run.interrupts and not all(a.node_id for a in run.interrupts.values())):
-                return self._suspend()
-            if run.sweep:
-                self._finish_sweep()
-            ready = self._frontier.take()
-            if not ready and run.interrupts:
-                return self._suspend()
-            ready = ready or self._unstall()
-        except PredicateError as error:
-            return self.fail(str(error), "predicate")
+        if run.wave.parked or (run.interrupts and not all(a.node_id for a in run.interrupts.values())):
+            return self._suspend()
+        if run.sweep:
+            self._finish_sweep()
+        ready = self._frontier.take()
+        if not ready and run.interrupts:
+            return self._suspend()
+        ready = ready or self._unstall()
         if not ready:
             return self._settle()
         if (self.tree.pausing or run.stepping or self.tree.breakpoints) and self._pauses(ready):

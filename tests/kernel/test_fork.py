@@ -119,6 +119,18 @@ async def test_a_fork_of_a_run_that_failed_may_go_on_with_a_mended_plan() -> Non
     assert (await scheduler.eventlog.events("r"))[-1].kind == "run_failed"
 
 
+async def test_an_update_that_a_condition_cannot_stand_fails_the_fork_and_names_the_edge() -> None:
+    plan = plan_of(does("a", lambda x: {"n": 1}), step("b"), step("c"), a="b")
+    plan.edge("a", "c", when=lambda shared: 1 / shared["n"] > 5)
+    scheduler = Scheduler()
+    run = await scheduler.run(plan, run_id="r")
+    events = await scheduler.eventlog.events("r")
+    begun = next(e.pos for e in events if e.kind == "node_started" and e.data["node"] == "b")
+    fork = await scheduler.fork(plan, "r", at=begun, updates={"n": 0}, new_id="f")
+    assert (run.state, fork.state) == (RunState.COMPLETED, RunState.FAILED)
+    assert "the condition of edge 'a' -> 'c' raised ZeroDivisionError" in fork.final_output
+
+
 async def test_child_runs_are_cut_at_the_same_moment_and_are_the_forks_own() -> None:
     inner = plan_of(step("x"), asks("ask"), step("y"), x="ask", ask="y")
     plan = plan_of(Node("sub", SubPlanBody(inner)), step("end"), sub="end")
