@@ -70,7 +70,7 @@ class Feed:
     def __init__(self, size: int = RING) -> None:
         self._items: deque[Told] = deque(maxlen=size)
         self._waiting: list[asyncio.Future[None]] = []
-        self._waking: asyncio.Handle | None = None
+        self._waking: asyncio.TimerHandle | None = None
         self._served = 0.0
         self.next = 0
         self.viewers = 0
@@ -88,7 +88,10 @@ class Feed:
         if self._waiting and self._waking is None:
             loop = asyncio.get_running_loop()
             rest = self._served + REST - loop.time()
-            self._waking = loop.call_later(rest, self._wake) if rest > 0 else loop.call_soon(self._wake)
+            if rest > 0:
+                self._waking = loop.call_later(rest, self._wake)
+            else:
+                self._wake()
 
     def close(self) -> None:
         """Nothing more will come; wakes everyone."""
