@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeGuard, TypeVar, cast, runtime_checkable
 
-from playground.kernel.channels import Reset
 from playground.kernel.command import Command, Goto, Send
 from playground.kernel.ports import (
     ChildSpec,
@@ -609,9 +608,3 @@ def task_text(input: JsonValue) -> str:
     if isinstance(input, str):
         return input
     return "" if input is None else json.dumps(input, ensure_ascii=False)
-
-
-def split_delta(delta: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
-    """A state delta as (writes to fold, values to replace)."""
-    resets = {key: value.value for key, value in delta.items() if isinstance(value, Reset)}
-    return {key: value for key, value in delta.items() if key not in resets}, resets

@@ -271,10 +271,6 @@ class Run:
         state = self.node_states.get(key)
         return state is not None and state.attempts > 0
 
-    def is_pending(self, key: str) -> bool:
-        """Whether a node or instance may still come to run."""
-        return self.status_of(key) is NodeStatus.PENDING
-
     def is_completed(self, key: str) -> bool:
         """Whether a node or instance has an output."""
         return self.status_of(key) is NodeStatus.COMPLETED

@@ -274,10 +274,5 @@ def dicts_in(data: Mapping[str, JsonValue], key: str) -> list[JsonObject]:
     return [item if isinstance(item, dict) else dict_in({key: item}, key) for item in items]
 
 
-def texts_in(data: Mapping[str, JsonValue], key: str) -> list[str]:
-    """The list of texts under `key`, empty if it is missing; errors as in `text_in`."""
-    return [text_in({key: item}, key) for item in list_in(data, key)]
-
-
 _NOTHING = FrozenDict()
 _NO_ITEMS = FrozenList()

@@ -29,7 +29,7 @@ from playground.kernel import (
     freeze,
     thaw,
 )
-from playground.kernel.values import MAX_DEPTH, dicts_in, int_in, list_in, text_in, texts_in
+from playground.kernel.values import MAX_DEPTH, dicts_in, int_in, list_in, text_in
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=8)
@@ -191,7 +191,7 @@ async def test_whatever_a_node_hands_over_is_named_with_the_node_and_the_channel
 
 def test_what_events_hold_is_read_by_type_and_a_wrong_one_is_named() -> None:
     data = freeze({"text": "a", "n": 1, "xs": ["a"], "ds": [{}]})
-    assert (text_in(data, "text"), int_in(data, "n"), texts_in(data, "xs")) == ("a", 1, ["a"])
+    assert (text_in(data, "text"), int_in(data, "n"), list_in(data, "xs")) == ("a", 1, ["a"])
     assert (list_in(data, "missing"), dicts_in(data, "ds")) == ([], [{}])
     for read, key, found in ((text_in, "n", "int"), (int_in, "text", "str"), (list_in, "text", "str")):
         with pytest.raises(TypeError, match=f"{key} is {found}"):
