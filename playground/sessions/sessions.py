@@ -181,15 +181,18 @@ class Sessions:
             Invalid: the input does not fit.
             Busy: too many runs are going on.
         """
+        about: JsonObject = {} if continues is None else {"continues": continues}
+        return await self._start(key, given, lang, options or Options(), about)
+
+    async def _start(self, key: str, given: JsonValue, lang: str, options: Options, about: JsonObject) -> str:
+        """Start a run; `about` says which runs came before it: `continues`, `forked_from`."""
         scenario = self.catalog.scenario(key)
-        options = options or Options()
         if len(self._drives) >= self._max_running:
             raise Busy(f"{self._max_running} runs are going on: wait until one ends, or cancel one")
         value = scenario.default_input.get(lang, "") if given is None else given
         check_input(scenario, value)
-        meta: dict[str, object] = {"scenario": key, "lang": lang, "input": value}
-        if continues is not None:
-            meta["continues"] = continues
+        meta: JsonObject = {"scenario": key, "lang": lang, "input": value, **about}
+        continues = about.get("continues")
         run_id, task = new_run_id(), task_text(value)
         try:
             stepping: list[object] = [{"every": "wave"}] if options.step else []
@@ -201,13 +204,13 @@ class Sessions:
             run = Run.start(spec.plan, run_id=run_id, task=task, meta=meta)
             run.breakpoints = breakpoints
             shared = dict(spec.shared(task)) if spec.shared else {}
-            if continues is not None:
+            if isinstance(continues, str):
                 shared = await self._next_turn(spec, key, continues, task)
             run.shared.update(cast("dict[str, JsonValue]", shared))
             await scheduler.drive(spec.plan, run)
             return run
 
-        await self._list_as_running(run_id, key, task, continues)
+        await self._list_as_running(run_id, key, task, about)
         begun = asyncio.Event()
         forget = self.bus.on("run_started", lambda evt: begun.set() if evt.run_id == run_id else None)
         drive = self._drives.begin(run_id, scenario, lang, begin)
@@ -221,10 +224,12 @@ class Sessions:
             raise failure if isinstance(failure, SessionError) else Invalid(str(failure)) from failure
         return run_id
 
-    async def _list_as_running(self, run_id: str, key: str, task: str, continues: str | None) -> None:
+    async def _list_as_running(self, run_id: str, key: str, task: str, about: JsonObject) -> None:
         """Put a run into the list before its log begins: one that dies at once is found and taken up."""
         now = self._clock()
-        await self.store.runs.put(RunRecord(run_id, key, RunState.RUNNING, task, now, now, 0, continues))
+        await self.store.runs.put(
+            RunRecord(run_id, key, RunState.RUNNING, task, now, now, 0, *_came_from(about))
+        )
 
     async def _next_turn(self, spec: ChildSpec, key: str, before: str, task: str) -> dict[str, object]:
         """The state in which a turn begins: what was said before, and who holds the conversation.
@@ -277,8 +282,7 @@ class Sessions:
         events = await self.store.log.stream(run.run_id, 0, 1)
         latest = await self.store.log.stream(run.run_id, run.last_pos - 1, 1)
         waiting = sum(asked.kind != "breakpoint" for asked in run.interrupts.values())
-        forked = run.meta.get("forked_from")
-        continues = run.meta.get("continues")
+        continues, forked_from = _came_from(run.meta)
         await self.store.runs.put(
             RunRecord(
                 run_id=run.run_id,
@@ -288,8 +292,8 @@ class Sessions:
                 created=events[0].ts if events else self._clock(),
                 updated=latest[-1].ts if latest else self._clock(),
                 waiting=waiting,
-                continues=continues if isinstance(continues, str) else None,
-                forked_from=str(forked["run_id"]) if isinstance(forked, dict) else None,
+                continues=continues,
+                forked_from=forked_from,
             )
         )
 
@@ -672,24 +676,30 @@ class Sessions:
 
         Args:
             updates: channel values that replace those of that moment.
-            given: another input for the run; only before its first wave.
+            given: another input for the run; only before its first wave, where nothing else is settled.
 
         Raises:
             NotFound: no such run or position.
             Conflict: the scenario cannot run, or the run had ended by then.
-            Invalid: an update does not fit.
+            Invalid: an update or the input does not fit.
         """
         seen = await self.portrait(run_id)
         if not 1 <= at <= seen.at:
             raise NotFound(f"run {run_id} has no position {at}: choose one from 1 to {seen.at}")
+        forked_from: JsonObject = {"run_id": run_id, "at": at}
         if given is not None:
-            raise Invalid("a fork keeps its input: start the scenario again with another one")
+            return await self._with_input(seen.run, given, forked_from, updates)
         plan = self.blueprints.sketch(*await self._scenario_of(run_id)).plan
         fork_id = new_run_id()
-        meta = {"forked_from": {"run_id": run_id, "at": at}}
         try:
             run = await self._drives.scheduler().fork(
-                plan, run_id, at=at, updates=updates, new_id=fork_id, meta=meta, drive=False
+                plan,
+                run_id,
+                at=at,
+                updates=updates,
+                new_id=fork_id,
+                meta={"forked_from": forked_from},
+                drive=False,
             )
         except (NotJson, KeyError, TypeError) as error:
             raise Invalid(str(error.args[0])) from error
@@ -700,6 +710,27 @@ class Sessions:
         if run.running:
             await self._take_on(fork_id)
         return fork_id
+
+    async def _with_input(
+        self,
+        run: Run,
+        given: JsonValue,
+        forked_from: JsonObject,
+        updates: Mapping[str, JsonValue] | None,
+    ) -> str:
+        """A fork of a run's beginning, with another input: it shares nothing but where it comes from."""
+        if forked_from["at"] != 1:
+            raise Invalid("another input changes the run from its start: fork it at position 1")
+        if updates:
+            raise Invalid("a fork has another input or edited state, not both: leave one of them out")
+        about = {"continues": run.meta["continues"]} if "continues" in run.meta else {}
+        return await self._start(
+            str(run.meta.get("scenario")),
+            given,
+            str(run.meta.get("lang", "en")),
+            Options(breakpoints=run.breakpoints),
+            {**about, "forked_from": forked_from},
+        )
 
     async def export(self, run_id: str) -> list[JsonObject]:
         """A run's whole tree as JSON objects, one for a line: a head, then each event.
@@ -742,3 +773,12 @@ class Sessions:
         self._expiries.drop(run_id)
         self._feeds.drop(run_id)
         await self.store.runs.delete(run_id)
+
+
+def _came_from(meta: JsonObject) -> tuple[str | None, str | None]:
+    """The run that one is the next turn of, and the one that it was forked from."""
+    continues, forked = meta.get("continues"), meta.get("forked_from")
+    return (
+        continues if isinstance(continues, str) else None,
+        str(forked["run_id"]) if isinstance(forked, dict) else None,
+    )

@@ -431,12 +431,25 @@ def test_a_fork_asks_again_and_names_where_it_comes_from(client: Client) -> None
         ({"at": 999}, 404),
         ({"at": 2, "updates": []}, 422),
         ({"at": 3, "input": "another"}, 422),
+        ({"at": 1, "input": "another", "updates": {"amount": 1}}, 422),
+        ({"at": 1, "input": 7}, 422),
     ],
 )
 def test_a_fork_from_nowhere_is_refused(client: Client, body: object, status: int) -> None:
     run_id = client.start("asks", "suspended")
 
     assert client.post(f"/api/runs/{run_id}/fork", json=body).status_code == status
+
+
+def test_a_fork_of_the_beginning_may_have_another_input(client: Client) -> None:
+    run_id = client.start("greets", "completed")
+    made = client.post(f"/api/runs/{run_id}/fork", json={"at": 1, "input": "moon"})
+
+    assert made.status_code == 201
+    run = client.until(made.json()["run_id"], "completed")
+    assert (run["input"], run["task"], run["output"]) == ("moon", "moon", "Hello, moon!")
+    assert run["forked_from"] == {"run_id": run_id, "at": 1}
+    assert client.get(f"/api/runs/{run_id}").json()["output"] == "Hello, lamp!"
 
 
 def test_an_exported_run_can_be_taken_in_again(client: Client) -> None:
