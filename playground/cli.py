@@ -114,8 +114,11 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument("--at", type=int, metavar="POS", help="as of this position of its events")
     _as_json(show)
 
-    export = command("export", _export, "write a run as JSON Lines to standard output")
+    export = command("export", _export, "write a run to standard output, as JSON Lines or as a test")
     export.add_argument("run_id", metavar="RUN_ID")
+    export.add_argument(
+        "--test", action="store_true", help="as a pytest file that plays the run again and compares"
+    )
 
     imported = command("import", _import, "take up a run that was exported")
     imported.add_argument("file", metavar="FILE", help="what `export` wrote; - for standard input")
@@ -214,7 +217,12 @@ def _show(args: argparse.Namespace) -> int:
 
 def _export(args: argparse.Namespace) -> int:
     async def export() -> int:
+        from playground.sessions import saved_test
+
         async with _sessions(args) as sessions:
+            if args.test:
+                print(await saved_test(sessions, args.run_id), end="")
+                return COMPLETED
             for line in await sessions.export(args.run_id):
                 _print_json(sys.stdout, line)
             return COMPLETED
@@ -297,24 +305,15 @@ def _answers(args: argparse.Namespace, ids: Sequence[str]) -> dict[str, Answer]:
     except ValueError as error:
         raise UsageError(f"--answer is not JSON: {error}") from error
     if isinstance(value, dict) and not set(ids).isdisjoint(value):
-        return {id: _answer(found) for id, found in value.items()}
+        return {id: Answer.of(found) for id, found in value.items()}
     if len(ids) > 1:
         raise UsageError(f"the run waits for {', '.join(ids)}: answer with an object by interrupt id")
-    return {ids[0]: _answer(value)}
-
-
-def _answer(value: JsonValue) -> Answer:
-    from playground.sessions import Answer
-
-    if isinstance(value, dict) and isinstance(value.get("approved"), bool):
-        rest = {key: found for key, found in value.items() if key not in ("approved", "comment")}
-        return Answer(bool(value["approved"]), rest or None, bool(rest), str(value.get("comment") or ""))
-    return Answer(value=value, has_value=True)
+    return {ids[0]: Answer.of(value)}
 
 
 async def _to_the_end(sessions: Sessions, run_id: str, args: argparse.Namespace, after: int = 0) -> int:
     """Print what happens until the run has ended or waits for an answer that nobody here gives."""
-    from playground.sessions import Answer
+    from playground.sessions import Answer, event_json
 
     while True:
         async for told in sessions.until_rest(run_id, after):
@@ -360,19 +359,6 @@ def _ask_here(asked: JsonObject) -> Answer:
     while reply.strip().lower() not in ("a", "r"):
         reply = input("[a]pprove or [r]eject? ")
     return Answer(approved=reply.strip().lower() == "a")
-
-
-def event_json(event: Event) -> JsonObject:
-    """An event as the API tells it."""
-    return {
-        "id": event.pos,
-        "seq": event.seq,
-        "run_id": event.run_id,
-        "parent_id": event.parent_id,
-        "kind": event.kind,
-        "ts": event.ts,
-        "data": dict(event.data),
-    }
 
 
 def _line(event: Event) -> str:

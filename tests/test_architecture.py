@@ -42,6 +42,7 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "assets": (set(), set()),
     "__init__": ({"facade"}, set()),
     "facade": ({"kernel", "runtime", "sessions"}, set()),
+    "testing": ({"sessions"}, set()),
     "__main__": ({"cli"}, set()),
 }
 

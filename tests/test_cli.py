@@ -109,6 +109,15 @@ def test_a_run_can_be_shown_as_it_was_and_exported_and_imported(playground: Run)
     assert lines(playground("show", copy, "--json"))[0]["state"] == "suspended"
 
 
+def test_a_run_can_be_written_as_a_test(playground: Run) -> None:
+    run_id = str(lines(playground("run", "trader", "--approve", "--json"))[0]["run_id"])
+    written = playground("export", run_id, "--test")
+
+    assert written.returncode == 0
+    assert "'4 place_order: started (edges approve), returned'," in written.stdout
+    compile(written.stdout, "test_trader.py", "exec")
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [

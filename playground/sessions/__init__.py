@@ -5,12 +5,14 @@ No HTTP here: the web and the command line are two faces of the same sessions.
 
 from playground.sessions.answers import Answer
 from playground.sessions.branches import Branch, ChannelDifference, Difference, difference, family
+from playground.sessions.bundle import event_json
 from playground.sessions.catalog import Catalog, Entry
 from playground.sessions.errors import Busy, Conflict, Invalid, NotFound, SessionError
 from playground.sessions.feed import Cursor, Feed, Follower, Told, ends_run
 from playground.sessions.layered import Layered, LayeredStage
 from playground.sessions.portrait import Portrait, portrait, stored_plan
 from playground.sessions.proof import Proof, prove
+from playground.sessions.retelling import saved_test
 from playground.sessions.sessions import Options, Sessions
 from playground.sessions.stages import is_stage_note, remembered
 
@@ -38,10 +40,12 @@ __all__ = [
     "Told",
     "difference",
     "ends_run",
+    "event_json",
     "family",
     "is_stage_note",
     "portrait",
     "prove",
     "remembered",
+    "saved_test",
     "stored_plan",
 ]

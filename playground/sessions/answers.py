@@ -23,6 +23,14 @@ class Answer:
     has_value: bool = False
     comment: str = ""
 
+    @classmethod
+    def of(cls, value: JsonValue) -> Answer:
+        """The answer by which a parked node receives `value`: a verdict, with edited fields, or the value."""
+        if isinstance(value, dict) and isinstance(value.get("approved"), bool):
+            rest = {key: found for key, found in value.items() if key not in ("approved", "comment")}
+            return cls(bool(value["approved"]), rest or None, bool(rest), str(value.get("comment") or ""))
+        return cls(value=value, has_value=True)
+
 
 def check_input(scenario: Scenario, value: JsonValue) -> None:
     """Check an input against a scenario.

@@ -1,4 +1,4 @@
-"""A run as a file: one JSON object a line, a head and then each event of its whole tree."""
+"""A run for programs: its events as JSON, and its whole tree as a file: a head, then an event a line."""
 
 from __future__ import annotations
 
@@ -9,6 +9,19 @@ from playground.kernel import Event, JsonObject, check_run_id
 from playground.kernel.eventlog import FORMAT
 from playground.kernel.values import frozen_object
 from playground.sessions.errors import Invalid
+
+
+def event_json(event: Event) -> JsonObject:
+    """An event as the API and the command line tell it."""
+    return {
+        "id": event.pos,
+        "seq": event.seq,
+        "run_id": event.run_id,
+        "parent_id": event.parent_id,
+        "kind": event.kind,
+        "ts": event.ts,
+        "data": dict(event.data),
+    }
 
 
 def bundle(events: Sequence[Event]) -> list[JsonObject]:

@@ -16,11 +16,21 @@ from starlette.types import Receive, Scope, Send
 
 from playground.kernel import JsonObject, JsonValue
 from playground.kernel.values import thaw
-from playground.sessions import Answer, Conflict, Entry, Invalid, NotFound, Options, Sessions
+from playground.sessions import (
+    Answer,
+    Conflict,
+    Entry,
+    Invalid,
+    NotFound,
+    Options,
+    Sessions,
+    event_json,
+    saved_test,
+)
 from playground.web import bodies, paths
 from playground.web.desk import desk_of, sessions_of
 from playground.web.i18n import LANGUAGES, Language, choose
-from playground.web.stream import DataTeller, event_json, place_of
+from playground.web.stream import DataTeller, place_of
 
 VIA = "api"
 """What the log names as the way by which a decision came in."""
@@ -257,12 +267,23 @@ async def fork(request: Request) -> Response:
 
 
 async def export(request: Request) -> Response:
-    """`GET /api/runs/{run_id}/export`"""
-    run_id = request.path_params["run_id"]
-    lines = await sessions_of(request).export(run_id)
+    """`GET /api/runs/{run_id}/export`: as JSON Lines, or with `?as=test` as a test that plays it again."""
+    run_id, sessions = request.path_params["run_id"], sessions_of(request)
+    form = request.query_params.get("as", "lines")
+    if form == "test":
+        return _file(
+            await saved_test(sessions, run_id), f"test_{run_id.replace('-', '_')}.py", "text/x-python"
+        )
+    if form != "lines":
+        raise Invalid(f"a run cannot be exported as {form!r}: use 'lines' or 'test'")
+    lines = await sessions.export(run_id)
     text = "".join(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in lines)
-    name = f'attachment; filename="{lines[0]["run_id"]}.jsonl"'
-    return Response(text, headers={"content-disposition": name}, media_type="application/x-ndjson")
+    return _file(text, f"{lines[0]['run_id']}.jsonl", "application/x-ndjson")
+
+
+def _file(text: str, name: str, kind: str) -> Response:
+    disposition = f'attachment; filename="{name}"'
+    return Response(text, headers={"content-disposition": disposition}, media_type=kind)
 
 
 async def take_in(request: Request) -> Response:

@@ -24,8 +24,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
-from playground.kernel import Event, JsonObject, root_of
-from playground.sessions import Follower, Sessions, Told, ends_run
+from playground.kernel import root_of
+from playground.sessions import Follower, Sessions, Told, ends_run, event_json
 from playground.web import bodies
 from playground.web.fanout import Group, Teller, body
 
@@ -224,19 +224,6 @@ async def place_of(request: Request, sessions: Sessions, run_id: str) -> Place:
 
 
 # What a viewer gets: data.
-
-
-def event_json(event: Event) -> JsonObject:
-    """An event as the API tells it."""
-    return {
-        "id": event.pos,
-        "seq": event.seq,
-        "run_id": event.run_id,
-        "parent_id": event.parent_id,
-        "kind": event.kind,
-        "ts": event.ts,
-        "data": dict(event.data),
-    }
 
 
 class DataTeller:

@@ -468,6 +468,17 @@ def test_an_exported_run_can_be_taken_in_again(client: Client) -> None:
     assert client.kinds(twin["run_id"]) == client.kinds(run_id)
 
 
+def test_a_run_can_be_exported_as_a_test_and_as_nothing_else(client: Client) -> None:
+    run_id = client.start("greets", "completed")
+    saved = client.get(f"/api/runs/{run_id}/export?as=test")
+    name = f"test_{run_id.replace('-', '_')}.py"
+
+    assert saved.headers["content-type"].startswith("text/x-python")
+    assert saved.headers["content-disposition"] == f'attachment; filename="{name}"'
+    assert "OUTPUT = 'Hello, lamp!'" in saved.text
+    assert client.get(f"/api/runs/{run_id}/export?as=pdf").status_code == 422
+
+
 @pytest.mark.parametrize(
     "bundle", [b"", b"{}\n", b"[]\n", b"\xff\n", b'{"playground": "run", "format": 99}\n']
 )
