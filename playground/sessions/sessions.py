@@ -237,7 +237,7 @@ class Sessions:
         Whoever heard the last word of the turn before may be here while that run comes to rest.
         """
         await self._drives.rest(before)
-        run = await self._run(before)
+        run = await self._root_run(before)
         if run.meta.get("scenario") != key:
             raise Conflict(f"run {before} is of another scenario: continue it there")
         if not run.state.ended:
@@ -312,6 +312,15 @@ class Sessions:
     async def _run(self, run_id: str) -> Run:
         """A run as it stands."""
         return (await self._standing(run_id) or await self._told_by_log(run_id)).run
+
+    async def _root_run(self, run_id: str) -> Run:
+        """A run that is decided and steered: always a whole tree, by its root.
+
+        Raises:
+            NotFound: no such run.
+            Conflict: it is a child run.
+        """
+        return _as_root(await self._run(run_id))
 
     async def _standing(self, run_id: str) -> Portrait | None:
         """A run up to its own last event, by its checkpoint and what came after.
@@ -414,8 +423,10 @@ class Sessions:
         Raises:
             Invalid: no such state, or a cursor or limit that cannot be.
         """
+        if state and state not in list(RunState):
+            raise Invalid(f"there is no state {state[:40]!r}: use {', '.join(RunState)}")
+        wanted = RunState(state) if state else None
         try:
-            wanted = RunState(state) if state else None
             return await self.store.runs.find(
                 state=wanted, scenario=scenario or None, text=text or None, limit=limit, cursor=cursor or None
             )
@@ -429,7 +440,11 @@ class Sessions:
             NotFound: no such run.
         """
         found = await self._stream(run_id, after, limit)
-        if not found and not await self._stream(run_id, 0, 1):
+        if root_of(run_id) != run_id:
+            known = bool(await self.store.log.events(run_id))
+        else:
+            known = bool(found or await self._stream(run_id, 0, 1))
+        if not known:
             raise NotFound(f"there is no run {run_id}: look at the list of runs, and at which store is open")
         return found
 
@@ -529,7 +544,7 @@ class Sessions:
             Invalid: an answer does not fit its schema.
         """
         await self._drives.rest(run_id)
-        run = await self._run(run_id)
+        run = await self._root_run(run_id)
         values: dict[str, JsonValue] = {}
         comments = [answer.comment for answer in answers.values() if answer.comment]
         for interrupt_id, answer in answers.items():
@@ -586,7 +601,7 @@ class Sessions:
             NotFound: no such run.
             Conflict: it is not being driven.
         """
-        await self._run(run_id)
+        await self._root_run(run_id)
         drive = self._drives.get(run_id)
         if drive is None or drive.scheduler is None:
             raise Conflict(f"run {run_id} is not going on: there is nothing to pause")
@@ -605,7 +620,7 @@ class Sessions:
             NotFound: no such run.
             Conflict: there is nothing to go on from.
         """
-        run = await self._run(run_id)
+        run = await self._root_run(run_id)
         if run.state.ended:
             raise Conflict(f"run {run_id} is {run.state}: fork it to go on from an earlier moment")
         if self.is_driven(run_id):
@@ -625,7 +640,7 @@ class Sessions:
             NotFound: no such run.
             Conflict: it has ended.
         """
-        await self._run(run_id)
+        await self._root_run(run_id)
         drive = self._drives.get(run_id)
         try:
             await self._drives.scheduler_of(run_id).cancel(run_id)
@@ -643,7 +658,7 @@ class Sessions:
         """
         drive = self._drives.get(run_id)
         if drive is None:
-            await self._run(run_id)
+            await self._root_run(run_id)
             raise Conflict(f"run {run_id} is not going on: there is nothing to crash")
         drive.task.cancel()
         await asyncio.wait({drive.task})
@@ -656,7 +671,7 @@ class Sessions:
             Invalid: one of them is no breakpoint.
             Conflict: the run has ended.
         """
-        run = await self._run(run_id)
+        run = await self._root_run(run_id)
         if run.state.ended:
             raise Conflict(f"run {run_id} is {run.state}: breakpoints would never be met")
         try:
@@ -684,6 +699,7 @@ class Sessions:
             Invalid: an update or the input does not fit.
         """
         seen = await self.portrait(run_id)
+        _as_root(seen.run)
         if not 1 <= at <= seen.at:
             raise NotFound(f"run {run_id} has no position {at}: choose one from 1 to {seen.at}")
         forked_from: JsonObject = {"run_id": run_id, "at": at}
@@ -738,7 +754,7 @@ class Sessions:
         Raises:
             NotFound: no such run.
         """
-        return bundle(await self.events(root_of(run_id)))
+        return bundle(await self.events(run_id))
 
     async def take_in(self, lines: Iterable[str]) -> str:
         """Take up an exported run under a new id, to look at and to fork; return the id.
@@ -767,7 +783,7 @@ class Sessions:
             NotFound: no such run.
             Conflict: it is being driven.
         """
-        await self._run(run_id)
+        await self._root_run(run_id)
         if self.is_driven(run_id):
             raise Conflict(f"run {run_id} is going on: cancel it first")
         self._expiries.drop(run_id)
@@ -782,3 +798,9 @@ def _came_from(meta: JsonObject) -> tuple[str | None, str | None]:
         continues if isinstance(continues, str) else None,
         str(forked["run_id"]) if isinstance(forked, dict) else None,
     )
+
+
+def _as_root(run: Run) -> Run:
+    if run.parent_id is not None:
+        raise Conflict(f"run {run.run_id} is a child run: name its root run, {root_of(run.run_id)}")
+    return run

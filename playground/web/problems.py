@@ -15,6 +15,7 @@ from http import HTTPStatus
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match, Route
 
 from playground.kernel import JsonObject, JsonValue, LogError
 from playground.sessions import Busy, Conflict, Invalid, NotFound
@@ -59,6 +60,20 @@ def trouble_of(error: Exception) -> Trouble:
     return Trouble(500, "the server met an error of its own; its log tells more")
 
 
+def _off_the_map(request: Request, status: int) -> Trouble:
+    """What to say of an address that no route has, or of a method that its routes do not take.
+
+    A route knows its own methods alone; an address may have several routes.
+    """
+    path = request.url.path[:80]
+    if status != HTTPStatus.METHOD_NOT_ALLOWED:
+        return Trouble(status, f"there is nothing at {path}: start from /, or from /api/runs")
+    routes = (route for route in request.app.routes if isinstance(route, Route))
+    taken = {m for r in routes if r.matches(request.scope)[0] is not Match.NONE for m in r.methods or ()}
+    allow = ", ".join(sorted(taken))
+    return Trouble(status, f"{request.method} is not for {path}: use {allow}", headers={"Allow": allow})
+
+
 def document(trouble: Trouble) -> Response:
     """The error as a problem document."""
     told: JsonObject = {
@@ -93,6 +108,8 @@ def error_page(request: Request, trouble: Trouble) -> Response:
 async def answer_error(request: Request, error: Exception) -> Response:
     """The handler of every error: by address, a document for programs and a page for people."""
     trouble = trouble_of(error)
+    if isinstance(error, HTTPException) and trouble.detail == trouble.title:
+        trouble = _off_the_map(request, trouble.status)
     if trouble.status >= 500:
         _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
     if request.url.path.startswith("/api/") or request.url.path == "/healthz":

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 import pytest
 
-from tests.web.conftest import Client
+from tests.web.conftest import Client, serving
 
 RUN = "/api/runs/{}"
 
@@ -254,6 +255,53 @@ def test_a_position_that_is_no_number_is_a_problem(client: Client, after: str) -
 def test_an_id_of_no_run_is_not_found(client: Client, run_id: str, call: str) -> None:
     """Case D42: no id reaches a file system."""
     assert client.get(f"/api/runs/{run_id}{call}").status_code == 404
+
+
+# Child runs
+
+
+@pytest.fixture(scope="module")
+def parked_child() -> Iterator[tuple[Client, str]]:
+    """A client, and the id of a child run that waits for an answer."""
+    with serving(store="memory:") as bundled:
+        yield bundled, bundled.until(bundled.start("nested_approval"), "suspended")["children"][0]
+
+
+@pytest.mark.parametrize(
+    ("method", "call", "body"),
+    [
+        ("POST", "/resume", {"answers": {"pay/confirm": {"approved": True}}}),
+        ("POST", "/pause", None),
+        ("POST", "/step", None),
+        ("POST", "/continue", None),
+        ("POST", "/cancel", None),
+        ("POST", "/crash", None),
+        ("PUT", "/breakpoints", {"breakpoints": []}),
+        ("POST", "/fork", {"at": 2}),
+        ("DELETE", "", None),
+    ],
+)
+def test_a_child_run_is_decided_and_steered_by_its_root_alone(
+    parked_child: tuple[Client, str], method: str, call: str, body: object
+) -> None:
+    client, child = parked_child
+    root = child.partition("~")[0]
+    before = client.get(f"/api/runs/{root}/export").text
+    refused = client.request(method, f"/api/runs/{child}{call}", **({"json": body} if body else {}))
+
+    assert problem(refused, 409)["detail"] == f"run {child} is a child run: name its root run, {root}"
+    assert client.get(f"/api/runs/{root}/export").text == before
+
+
+@pytest.mark.parametrize("call", ["", "/events", "/state", "/export"])
+def test_a_child_run_can_be_read_and_one_that_never_was_is_not_found(
+    parked_child: tuple[Client, str], call: str
+) -> None:
+    client, child = parked_child
+
+    assert client.get(f"/api/runs/{child}{call}").status_code == 200
+    problem(client.get(f"/api/runs/{child}9{call}"), 404)
+    problem(client.get(f"/api/runs/{child}~{call}"), 404)
 
 
 # Deciding
@@ -507,15 +555,35 @@ def test_a_run_that_is_going_on_is_not_deleted(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "path"),
-    [("POST", "/api/scenarios"), ("PUT", "/api/runs"), ("GET", "/api/runs/x/resume"), ("DELETE", "/healthz")],
+    ("method", "path", "allowed"),
+    [
+        ("POST", "/api/scenarios", "GET, HEAD"),
+        ("PUT", "/api/runs", "GET, HEAD, POST"),
+        ("PATCH", "/api/runs/x", "DELETE, GET, HEAD"),
+        ("GET", "/api/runs/x/resume", "POST"),
+        ("DELETE", "/healthz", "GET, HEAD"),
+    ],
 )
-def test_another_method_is_a_problem(client: Client, method: str, path: str) -> None:
-    problem(client.request(method, path), 405)
+def test_another_method_is_told_which_the_address_takes(
+    client: Client, method: str, path: str, allowed: str
+) -> None:
+    refused = client.request(method, path)
+
+    assert problem(refused, 405)["detail"] == f"{method} is not for {path}: use {allowed}"
+    assert refused.headers["allow"] == allowed
 
 
-def test_an_unknown_call_is_a_problem(client: Client) -> None:
-    problem(client.get("/api/nothing"), 404)
+@pytest.mark.parametrize("path", ["/api/nothing", "/api/runs/a%2Fb", "/api/runs/x/y/z"])
+def test_an_unknown_call_is_a_problem_that_names_it(client: Client, path: str) -> None:
+    detail = problem(client.get(path), 404)["detail"]
+
+    assert detail.startswith("there is nothing at /api/")
+
+
+def test_a_list_of_an_unknown_state_says_which_there_are(client: Client) -> None:
+    detail = problem(client.get("/api/runs?state=bogus"), 422)["detail"]
+
+    assert detail == "there is no state 'bogus': use running, suspended, completed, failed"
 
 
 def test_the_server_says_that_it_is_well(client: Client) -> None:
