@@ -15,6 +15,7 @@ from playground.sessions.proof import Proof, prove
 from playground.sessions.retelling import saved_test
 from playground.sessions.sessions import Options, Sessions
 from playground.sessions.stages import is_stage_note, remembered
+from playground.sessions.whatif import WhatIf, what_if, writes_of
 
 __all__ = [
     "Answer",
@@ -38,6 +39,7 @@ __all__ = [
     "SessionError",
     "Sessions",
     "Told",
+    "WhatIf",
     "difference",
     "ends_run",
     "event_json",
@@ -48,4 +50,6 @@ __all__ = [
     "remembered",
     "saved_test",
     "stored_plan",
+    "what_if",
+    "writes_of",
 ]

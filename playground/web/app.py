@@ -47,6 +47,7 @@ ROUTES: list[BaseRoute] = [
     Route("/runs/{run_id}/clock", pages.clock),
     Route("/runs/{run_id}/branches", pages.branches),
     Route("/runs/{run_id}/compare/{other}", pages.compare),
+    Route("/runs/{run_id}/without/{at}", pages.without),
     Route("/waiting", pages.waiting),
     Route("/model", pages.model),
     Route("/model", pages.set_model, methods=["POST"]),

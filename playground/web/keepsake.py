@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from playground.kernel import Event, JsonObject, Plan, Run
 from playground.kernel.values import dict_in
-from playground.sessions import Sessions, stored_plan
+from playground.sessions import Sessions, stored_plan, writes_of
 from playground.web import runviews, templating
 from playground.web.i18n import Language
 from playground.web.static import SHEET, content
@@ -109,11 +109,7 @@ def states(plan: Plan, events: Sequence[Event], root: str) -> list[tuple[int, st
 
 
 def _changed(event: Event) -> JsonObject:
-    if event.kind == "state_delta":
-        return {**dict_in(event.data, "reset"), **dict_in(event.data, "delta")}
-    if event.kind == "run_started":
-        return dict_in(event.data, "shared")
-    return dict_in(event.data, "updates") if event.kind == "forked" else {}
+    return dict_in(event.data, "shared") if event.kind == "run_started" else writes_of(event.kind, event.data)
 
 
 def inline(text: str) -> Inline:

@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 from playground.kernel import Interrupt, JsonValue, RunState, root_of
 from playground.kernel.values import thaw
 from playground.runtime.openai_lite import OpenAICompatibleLlm
-from playground.sessions import Answer, Conflict, Invalid, NotFound, Options, Sessions, family
+from playground.sessions import Answer, Conflict, Invalid, NotFound, Options, Sessions, family, what_if
 from playground.web import bodies, forms, gallery, keepsake, paths, render, runviews, stops, templating, views
 from playground.web.branchviews import BranchTree, Comparison, branch_tree, comparison
 from playground.web.desk import desk_of, sessions_of
@@ -341,6 +341,17 @@ async def compare(request: Request) -> Response:
     left, right = [await desk_of(request).watches.story(found) for found in (run_id, other)]
     tree = branch_tree(await family(sessions, run_id), run_id, sessions, lang, other)
     return await _compare_page(request, tree, comparison(left, right, sessions, lang))
+
+
+@_page
+async def without(request: Request) -> Response:
+    """`GET /runs/{run_id}/without/{at}`: what the run would have come to without what that event wrote."""
+    lang, run_id = language_of(request), _root(request)
+    at = bodies.whole_number(request.path_params["at"], "at", least=1)
+    story = await desk_of(request).watches.story(run_id)
+    found = what_if(None if story.foreign else story.plan, story.events, at)
+    run = runviews.glance(story, sessions_of(request), lang)
+    return html(templating.page("without", lang, run=run, row=story.row(at), found=found))
 
 
 async def _compare_page(request: Request, tree: BranchTree, found: Comparison | None = None) -> Response:

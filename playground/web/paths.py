@@ -95,6 +95,11 @@ def compare(run_id: str, other: str) -> str:
     return f"{run(run_id)}/compare/{quote(other, safe='~')}"
 
 
+def without(run_id: str, at: int) -> str:
+    """What the run would have come to without what its event at position `at` wrote."""
+    return f"{run(run_id)}/without/{at}"
+
+
 def breakpoints(run_id: str) -> str:
     """Posting here sets the run's breakpoints."""
     return f"{run(run_id)}/breakpoints"

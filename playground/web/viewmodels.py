@@ -17,7 +17,7 @@ from typing import Literal
 
 from playground.kernel.types import NodeStatus, RunState
 from playground.kernel.values import JsonObject, JsonValue
-from playground.sessions import Proof
+from playground.sessions import Proof, writes_of
 from playground.web import paths
 from playground.web.forms import Form
 from playground.web.graphview import Graph, Mark, marks_json, node_id
@@ -349,6 +349,11 @@ class EventRow:
     def graph(self) -> str:
         """What the event changes in the graph, as JSON for the page's script; empty for nothing."""
         return marks_json(self.marks) if self.marks else ""
+
+    @property
+    def writes(self) -> bool:
+        """Whether it changes the state."""
+        return bool(writes_of(self.kind, self.data))
 
     @property
     def node(self) -> str:

@@ -119,3 +119,28 @@ def test_a_run_that_is_not_there_is_a_page_that_says_so(
 
     assert answer.status_code == 404
     assert client.get(f"/runs/{branches[0]}/compare/run-nobody").status_code == 404
+
+
+# What if
+
+
+def test_an_event_that_wrote_can_be_switched_off_on_a_page_that_says_it_is_unreal(client: Client) -> None:
+    run_id = client.start("asks", "suspended")
+    at = client.kinds(run_id).index("state_delta") + 1
+    event = parse(client.get(f"/runs/{run_id}/moment?at={at}&before=1&after={at}").text)
+    page = parse(client.get(f"/runs/{run_id}/without/{at}").text)
+
+    assert f"/runs/{run_id}/without/{at}" in [link["href"] for link in event.all("a")]
+    assert "Unreal." in page.one(".unreal").text
+    assert [cell.text.strip() for cell in page.one("[data-channel=amount]").all("td")] == [
+        "null",
+        "40",
+        "null",
+    ]
+
+
+@pytest.mark.parametrize(("at", "status"), [("1", 409), ("99", 404), ("x", 422)])
+def test_an_event_that_wrote_nothing_cannot_be_switched_off(client: Client, at: str, status: int) -> None:
+    run_id = client.start("asks", "suspended")
+
+    assert client.get(f"/runs/{run_id}/without/{at}", headers={"accept": "text/html"}).status_code == status
