@@ -13,11 +13,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from playground import assets
 
@@ -42,20 +43,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     if args.command is None:
         args = parser.parse_args(["serve", *(argv if argv is not None else sys.argv[1:])])
-    command: Callable[[argparse.Namespace], int] = args.do
-    from playground.kernel.eventlog import LogError
-    from playground.sessions.errors import SessionError
+    try:
+        return _done(args)
+    except KeyboardInterrupt:
+        return 130
+    except OSError as error:
+        _say_nothing_more()
+        place = error.filename or "standard output"
+        print(f"playground: {place} cannot be used: {error.strerror}; choose another place", file=sys.stderr)
+        return USAGE
 
+
+def _done(args: argparse.Namespace) -> int:
+    from playground.kernel.eventlog import LogError
+    from playground.sessions.errors import Invalid, SessionError
+
+    command: Callable[[argparse.Namespace], int] = args.do
     try:
         return command(args)
     except (UsageError, SessionError, LogError) as error:
-        print(f"playground: {error}", file=sys.stderr)
+        wrong = error.errors if isinstance(error, Invalid) else {}
+        where = "".join(f"; {path or 'as a whole'}: {why}" for path, why in wrong.items())
+        print(f"playground: {error}{where}", file=sys.stderr)
         return USAGE
-    except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:
-        sys.stderr.close()
-        return COMPLETED
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -190,11 +200,10 @@ def _runs(args: argparse.Namespace) -> int:
                 records, cursor = await sessions.find(state=args.state, limit=200, cursor=cursor)
                 for record in records:
                     if args.json:
-                        _print_json(sys.stdout, sessions.row(record))
+                        _say_json(sessions.row(record))
                     else:
-                        print(
-                            f"{record.run_id}  {record.state:<9}  {record.scenario:<18}  {record.task[:60]}"
-                        )
+                        task = _on_one_line(record.task)[:60]
+                        _say(f"{record.run_id}  {record.state:<9}  {record.scenario:<18}  {task}")
                 if cursor is None:
                     return COMPLETED
 
@@ -204,12 +213,13 @@ def _runs(args: argparse.Namespace) -> int:
 def _show(args: argparse.Namespace) -> int:
     async def show() -> int:
         async with _sessions(args) as sessions:
+            seen = await sessions.portrait(args.run_id, args.at)
             if args.json:
-                _print_json(sys.stdout, (await sessions.portrait(args.run_id, args.at)).to_json())
+                _say_json(seen.to_json())
                 return COMPLETED
             for event in await sessions.events(args.run_id):
-                if args.at is None or event.pos <= args.at:
-                    print(_line(event))
+                if event.pos <= seen.at:
+                    _say(_line(event))
             return COMPLETED
 
     return asyncio.run(show())
@@ -221,10 +231,10 @@ def _export(args: argparse.Namespace) -> int:
 
         async with _sessions(args) as sessions:
             if args.test:
-                print(await saved_test(sessions, args.run_id), end="")
+                _say((await saved_test(sessions, args.run_id)).removesuffix("\n"))
                 return COMPLETED
             for line in await sessions.export(args.run_id):
-                _print_json(sys.stdout, line)
+                _say_json(line)
             return COMPLETED
 
     return asyncio.run(export())
@@ -232,13 +242,17 @@ def _export(args: argparse.Namespace) -> int:
 
 def _import(args: argparse.Namespace) -> int:
     try:
-        text = sys.stdin.read() if args.file == "-" else Path(args.file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{args.file} cannot be read: {error}") from error
+        given = open(0 if args.file == "-" else args.file, "rb", closefd=args.file != "-")  # noqa: SIM115
+        with given:
+            text = given.read().decode("utf-8")
+    except OSError as error:
+        raise UsageError(f"{args.file} cannot be read: {error.strerror}; name what `export` wrote") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{args.file} is not UTF-8 at byte {error.start}: export the run again") from error
 
     async def take_in() -> int:
         async with _sessions(args) as sessions:
-            print(await sessions.take_in(text.splitlines()))
+            _say(await sessions.take_in(text.split("\n")))
             return COMPLETED
 
     return asyncio.run(take_in())
@@ -252,7 +266,7 @@ def _new(args: argparse.Namespace) -> int:
     if path.exists():
         raise UsageError(f"{path} is there already: choose another name, or remove it")
     path.write_text(_NEW.replace("NAME", name), encoding="utf-8")
-    print(f"{path} is a scenario to start from; see it with: playground serve --scenarios {path}")
+    _say(f"{path} is a scenario to start from; see it with: playground serve --scenarios {path}")
     return COMPLETED
 
 
@@ -319,27 +333,29 @@ async def _to_the_end(sessions: Sessions, run_id: str, args: argparse.Namespace,
         async for told in sessions.until_rest(run_id, after):
             after = told.pos
             if args.json:
-                _print_json(sys.stdout, event_json(told))
+                _say_json(event_json(told))
             else:
-                print(_line(told))
+                _say(_line(told))
         described = await sessions.describe(run_id)
         state = described["state"]
         if state == "completed":
             if not args.json:
-                print(f"\n{_shown(described['output'])}")
+                _say(f"\n{_shown(described['output'])}")
             return COMPLETED
         if state == "failed":
             if not args.json:
                 print(f"\nplayground: {described['error']}", file=sys.stderr)
             return FAILED
         asked = _asked(described)
+        answers: dict[str, Answer] = {}
         if getattr(args, "ask", False):
-            answers = {str(item["id"]): _ask_here(item) for item in asked}
+            typed = {str(item["id"]): _ask_here(item) for item in asked}
+            answers = {id: answer for id, answer in typed.items() if answer is not None}
         elif args.approve or args.reject:
             answers = {str(item["id"]): Answer(approved=bool(args.approve)) for item in asked}
-        else:
+        if not answers:
             if not args.json:
-                print(f"\nrun {run_id} waits for {', '.join(str(item['id']) for item in asked)}")
+                _say(f"\nrun {run_id} waits for {', '.join(str(item['id']) for item in asked)}")
             return SUSPENDED
         await sessions.answer(run_id, answers, via="cli")
 
@@ -349,16 +365,38 @@ def _asked(described: JsonObject) -> list[JsonObject]:
     return [item for item in asked if isinstance(item, dict)] if isinstance(asked, list) else []
 
 
-def _ask_here(asked: JsonObject) -> Answer:
+def _ask_here(asked: JsonObject) -> Answer | None:
+    """What a person at the terminal answers; None: there is nobody."""
     from playground.sessions import Answer
 
     print(f"\n{asked['question'] or asked['id']}\n{_shown(asked['payload'])}", file=sys.stderr)
     if asked["kind"] == "input":
-        return Answer(value=input("answer: "), has_value=True)
-    reply = ""
-    while reply.strip().lower() not in ("a", "r"):
-        reply = input("[a]pprove or [r]eject? ")
-    return Answer(approved=reply.strip().lower() == "a")
+        text = _typed("answer: ")
+        return None if text is None else Answer(value=_as_asked(text, asked["schema"]), has_value=True)
+    while (reply := _typed("[a]pprove or [r]eject? ")) is not None:
+        if reply.strip().lower() in ("a", "r"):
+            return Answer(approved=reply.strip().lower() == "a")
+    return None
+
+
+def _typed(prompt: str) -> str | None:
+    """A line from the terminal; None at its end.  Standard output is left to what is told of the run."""
+    print(prompt, end="", file=sys.stderr, flush=True)
+    try:
+        return input()
+    except (EOFError, RuntimeError):  # the end, or no standard input at all
+        return None
+
+
+def _as_asked(text: str, schema: JsonValue) -> JsonValue:
+    """A typed answer: text, or JSON where the schema asks for something else and that is what was typed."""
+    if not isinstance(schema, dict) or schema.get("type", "string") == "string":
+        return text
+    try:
+        value: JsonValue = json.loads(text)
+    except ValueError:
+        return text
+    return value
 
 
 def _line(event: Event) -> str:
@@ -366,7 +404,12 @@ def _line(event: Event) -> str:
     node = event.data.get("node") or ""
     told = {key: value for key, value in event.data.items() if key in _TOLD}
     shown = " ".join(_shown(value) for value in told.values() if value not in (None, "", {}, []))
-    return f"{event.pos:>5}  {'  ' * depth}{event.kind:<16} {node} {shown}".rstrip()[:160]
+    return _on_one_line(f"{event.pos:>5}  {'  ' * depth}{event.kind:<16} {node} {shown}".rstrip()[:160])
+
+
+def _on_one_line(text: str) -> str:
+    """Text without what would break the line, or steer the terminal."""
+    return "".join(char if char.isprintable() else " " for char in text)
 
 
 _TOLD = ("question", "value", "delta", "goto", "send", "outcome", "text", "output", "error", "reason")
@@ -376,8 +419,22 @@ def _shown(value: JsonValue) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _print_json(out: TextIO, value: JsonValue) -> None:
-    print(json.dumps(value, ensure_ascii=False), file=out, flush=True)
+def _say(text: str) -> None:
+    """Print a line at once; where nobody reads any more the work goes on: a run outlives its viewers."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        _say_nothing_more()
+
+
+def _say_nothing_more() -> None:
+    """Let standard output lead nowhere, so that what is still kept for it does no harm at the end."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _say_json(value: JsonValue) -> None:
+    _say(json.dumps(value, ensure_ascii=False))
 
 
 _NEW = '''"""NAME: say in a sentence what this run shows."""

@@ -42,7 +42,7 @@ from playground.kernel.body import task_text
 from playground.kernel.breakpoints import checked_breakpoints
 from playground.kernel.run import BREAKPOINT, new_run_id
 from playground.kernel.scheduler import copied_event
-from playground.kernel.values import text_in, thaw
+from playground.kernel.values import freeze, text_in, thaw
 from playground.runtime.react import DOCUMENTS
 from playground.runtime.scenario import Scenario
 from playground.sessions.answers import Answer, answer_value, check_input, decided, follows
@@ -189,7 +189,7 @@ class Sessions:
         scenario = self.catalog.scenario(key)
         if len(self._drives) >= self._max_running:
             raise Busy(f"{self._max_running} runs are going on: wait until one ends, or cancel one")
-        value = scenario.default_input.get(lang, "") if given is None else given
+        value = _kept(scenario.default_input.get(lang, "") if given is None else given)
         check_input(scenario, value)
         meta: JsonObject = {"scenario": key, "lang": lang, "input": value, **about}
         continues = about.get("continues")
@@ -336,6 +336,8 @@ class Sessions:
 
     async def _told_by_log(self, run_id: str, at: int | None = None) -> Portrait:
         events = await self._events(run_id)
+        if at is not None:
+            _check_position(run_id, at, events[-1].pos)
         return portrait(self.blueprints.plan_of(events, run_id), events, run_id, at)
 
     async def _reached(self, run: Run) -> int:
@@ -363,7 +365,7 @@ class Sessions:
         """Where a run stood at position `at` of its tree, or stands now.
 
         Raises:
-            NotFound: no such run.
+            NotFound: no such run, or position.
         """
         seen = await self._standing(run_id) if at is None else None
         if seen is not None:
@@ -700,8 +702,7 @@ class Sessions:
         """
         seen = await self.portrait(run_id)
         _as_root(seen.run)
-        if not 1 <= at <= seen.at:
-            raise NotFound(f"run {run_id} has no position {at}: choose one from 1 to {seen.at}")
+        _check_position(run_id, at, seen.at)
         forked_from: JsonObject = {"run_id": run_id, "at": at}
         if given is not None:
             return await self._with_input(seen.run, given, forked_from, updates)
@@ -804,3 +805,16 @@ def _as_root(run: Run) -> Run:
     if run.parent_id is not None:
         raise Conflict(f"run {run.run_id} is a child run: name its root run, {root_of(run.run_id)}")
     return run
+
+
+def _kept(given: object) -> JsonValue:
+    """An input as the log keeps it."""
+    try:
+        return thaw(freeze(given, "the input"))
+    except NotJson as error:
+        raise Invalid(str(error)) from error
+
+
+def _check_position(run_id: str, at: int, last: int) -> None:
+    if not 1 <= at <= last:
+        raise NotFound(f"run {run_id} has no position {at}: choose one from 1 to {last}")
