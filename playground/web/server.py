@@ -15,6 +15,7 @@ import webbrowser
 from collections.abc import Sequence
 from contextlib import suppress
 from ipaddress import ip_address
+from math import inf
 from pathlib import Path
 
 import uvicorn
@@ -79,7 +80,7 @@ def serve(
 
     Raises:
         StoreError: the store cannot be opened, or another version wrote it.
-        ServeError: the address cannot be listened on.
+        ServeError: the address cannot be listened on, or a setting of the environment is none.
     """
     listening = listen(host, port)
     local = is_local(host)
@@ -89,7 +90,7 @@ def serve(
             store=store_url,
             scenarios=scenario_places,
             recover=recover,
-            pace=float(os.environ.get("PLAYGROUND_PACE") or PACE),
+            pace=_seconds("PLAYGROUND_PACE", PACE),
             hosts=LOCAL if local else ["*"],
             token=token,
             gallery=bool(os.environ.get("PLAYGROUND_GALLERY")),
@@ -107,6 +108,18 @@ def serve(
         Server(app).run(sockets=[listening])
 
 
+def _seconds(name: str, otherwise: float) -> float:
+    """A span of time from the environment."""
+    given = os.environ.get(name) or str(otherwise)
+    try:
+        found = float(given)
+    except ValueError:
+        found = -1.0
+    if not 0 <= found < inf:
+        raise ServeError(f"{name} is {given!r}: give it seconds, such as {otherwise}")
+    return found
+
+
 def listen(host: str, port: int) -> socket.socket:
     """A socket that listens on an address.
 
@@ -122,8 +135,10 @@ def listen(host: str, port: int) -> socket.socket:
         found.listen(1024)
     except (OSError, OverflowError) as error:
         found.close()
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise ServeError(f"cannot listen on {host}:{port}: {reason}; choose another --port") from error
+        reason = error.strerror if isinstance(error, OSError) else "ports go from 0 to 65535"
+        raise ServeError(
+            f"cannot listen on {host}:{port}: {reason}; choose another --host or --port"
+        ) from error
     found.set_inheritable(True)
     return found
 
@@ -140,5 +155,7 @@ def is_local(host: str) -> bool:
 
 def address_of(host: str, port: int, token: str = "") -> str:
     """The address to open in a browser."""
-    name = {"0.0.0.0": "localhost", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
+    name = {"": "localhost", "0.0.0.0": "localhost", "::": "[::1]"}.get(
+        host, f"[{host}]" if ":" in host else host
+    )  # noqa: S104
     return f"http://{name}:{port}/" + (f"?token={token}" if token else "")

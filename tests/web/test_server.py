@@ -102,14 +102,23 @@ def test_a_port_that_is_taken_is_named_with_the_way_out() -> None:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        with pytest.raises(ServeError, match=f"cannot listen on 127.0.0.1:{port}: .*; choose another --port"):
+        with pytest.raises(
+            ServeError, match=f"cannot listen on 127.0.0.1:{port}: .*; choose another --host or --port"
+        ):
             listen("127.0.0.1", port)
 
 
 @pytest.mark.parametrize("port", [-1, 65536, 10**9])
 def test_a_port_that_is_none_is_named(port: int) -> None:
-    with pytest.raises(ServeError, match="choose another --port"):
+    with pytest.raises(ServeError, match="choose another --host or --port"):
         listen("127.0.0.1", port)
+
+
+@pytest.mark.parametrize("pace", ["fast", "-1", "nan", "inf"])
+def test_a_pace_that_is_none_is_named(monkeypatch: pytest.MonkeyPatch, pace: str) -> None:
+    monkeypatch.setenv("PLAYGROUND_PACE", pace)
+    with pytest.raises(ServeError, match=f"PLAYGROUND_PACE is '{pace}': give it seconds, such as 0.03"):
+        serve(port=0)
 
 
 def test_an_address_that_is_not_of_this_machine_is_named() -> None:
@@ -132,6 +141,7 @@ def test_beyond_this_machine_a_token_is_part_of_the_printed_address() -> None:
         ("localhost", True),
         ("::1", True),
         ("127.1.2.3", True),
+        ("", "http://localhost:8000/"),
         ("0.0.0.0", False),
         ("::", False),
     ],
@@ -142,7 +152,12 @@ def test_only_loopback_is_local(host: str, local: bool) -> None:
 
 @pytest.mark.parametrize(
     ("host", "address"),
-    [("127.0.0.1", "http://127.0.0.1:80/"), ("::1", "http://[::1]:80/"), ("0.0.0.0", "http://localhost:80/")],
+    [
+        ("127.0.0.1", "http://127.0.0.1:80/"),
+        ("::1", "http://[::1]:80/"),
+        ("0.0.0.0", "http://localhost:80/"),
+        ("", "http://localhost:80/"),
+    ],
 )
 def test_the_printed_address_can_be_opened(host: str, address: str) -> None:
     assert address_of(host, 80) == address
