@@ -44,6 +44,10 @@ BREAKPOINT = "@breakpoint"
 """Path of the interrupt with which a whole run pauses; no node key gives this path."""
 
 
+VERDICT = frozenset({"approved", "comment"})
+"""The keys of an approval that are about the decision; all others are edited fields."""
+
+
 def new_run_id() -> str:
     """A fresh id for a root run."""
     return f"run-{uuid.uuid4().hex[:12]}"
@@ -85,6 +89,24 @@ class Interrupt:
     expires_at: float | None = None
     default: JsonValue = None
     expires_in: float | None = None
+
+    @property
+    def proposed(self) -> JsonValue:
+        """What an approval may edit: the arguments of a tool that asks, else the whole payload."""
+        if isinstance(self.payload, dict) and "tool" in self.payload:
+            return self.payload.get("arguments", self.payload)
+        return self.payload
+
+    def difference(self, answer: JsonValue) -> JsonObject:
+        """What an approval changes in what was proposed: `{field: {"proposed", "decided"}}`."""
+        if not isinstance(answer, dict) or answer.get("approved") is not True:
+            return {}
+        before = self.proposed if isinstance(self.proposed, dict) else {}
+        return {
+            name: {"proposed": before.get(name), "decided": decided}
+            for name, decided in answer.items()
+            if name not in VERDICT and (name not in before or before[name] != decided)
+        }
 
     def to_json(self) -> JsonObject:
         """The interrupt as it stands in events and snapshots."""

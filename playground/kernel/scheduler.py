@@ -655,6 +655,7 @@ class Scheduler:
             "wave": run.wave.number,
             "value": frozen,
             "outcome": outcome,
+            "difference": freeze(asked.difference(frozen)),
             **about,
         }
         tree.fact(run, "resumed", data)

@@ -31,6 +31,7 @@ from pydantic import BaseModel
 
 from playground.kernel.body import NodeContext
 from playground.kernel.bus import Bus
+from playground.kernel.run import VERDICT
 from playground.kernel.types import ToolCall, ToolResult
 from playground.kernel.values import MAX_BYTES, FrozenDict, JsonObject, JsonValue, freeze
 from playground.runtime.arguments import (
@@ -55,7 +56,6 @@ MAX_OUTPUT = MAX_BYTES - (16 << 10)
 
 _ERROR_LENGTH = 4_000
 _NAMES_SHOWN = 20
-_DECISION_WORDS = frozenset({"approved", "comment"})
 _TAKES_ALL = frozenset({"arguments", "args", "payload"})
 
 
@@ -327,9 +327,7 @@ class _Tool:
         schema = {key: value for key, value in self._arguments.schema.items() if key != "required"}
         properties = schema.get("properties")
         if isinstance(properties, dict):
-            schema["properties"] = {
-                name: about for name, about in properties.items() if name not in _DECISION_WORDS
-            }
+            schema["properties"] = {name: about for name, about in properties.items() if name not in VERDICT}
         return schema
 
     async def run(self, arguments: dict[str, object], ctx: NodeContext | None) -> object:
@@ -424,7 +422,7 @@ def _edits(answer: JsonValue) -> JsonObject:
     if decision.get("approved") is not True:
         reason = decision.get("comment") or decision.get("reason") or "it was rejected without a reason"
         raise _Refused(f"operation not approved: {_clean(str(reason))}")
-    return {name: value for name, value in decision.items() if name not in _DECISION_WORDS}
+    return {name: value for name, value in decision.items() if name not in VERDICT}
 
 
 def _message(error: BaseException) -> str:

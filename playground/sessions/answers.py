@@ -9,6 +9,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
 from playground.kernel import Interrupt, JsonObject, JsonValue
+from playground.kernel.run import VERDICT
 from playground.runtime.scenario import Scenario
 from playground.sessions.errors import Conflict, Invalid
 from playground.sessions.portrait import Portrait
@@ -27,7 +28,7 @@ class Answer:
     def of(cls, value: JsonValue) -> Answer:
         """The answer by which a parked node receives `value`: a verdict, with edited fields, or the value."""
         if isinstance(value, dict) and isinstance(value.get("approved"), bool):
-            rest = {key: found for key, found in value.items() if key not in ("approved", "comment")}
+            rest = {key: found for key, found in value.items() if key not in VERDICT}
             return cls(bool(value["approved"]), rest or None, bool(rest), str(value.get("comment") or ""))
         return cls(value=value, has_value=True)
 

@@ -458,7 +458,7 @@ def _answer(asked: Interrupt, posted: Mapping[str, str]) -> Answer:
         raise HTTPException(400, "the form names no verdict: use its buttons")
     value: JsonValue = posted.get("value", "")
     if asked.schema is not None:
-        value = forms.read_form(asked.schema, posted, value=thaw(asked.payload))
+        value = forms.read_form(asked.schema, posted, value=thaw(asked.proposed))
     if verdict == "answer":
         return Answer(value=value, has_value=True, comment=comment)
     return Answer(approved=True, value=value, has_value=asked.schema is not None, comment=comment)

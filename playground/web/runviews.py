@@ -252,7 +252,7 @@ def answer_form(
     """The form of an answer, made from the schema of the question; None where it has none."""
     if asked.schema is None:
         return None
-    return form_for(asked.schema, asked.payload, posted=posted, problems=problems)
+    return form_for(asked.schema, asked.proposed, posted=posted, problems=problems)
 
 
 def decided_step(story: Story, interrupt_id: str, lang: Language) -> ParkedStep | None:

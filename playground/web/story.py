@@ -15,7 +15,7 @@ from typing import Literal, cast, get_args
 from playground.kernel import Event, LogError, Plan, Run
 from playground.kernel.run import escape_key, split_park
 from playground.kernel.scheduler import child_spec
-from playground.kernel.values import JsonObject, JsonValue, dicts_in, int_in, text_in
+from playground.kernel.values import JsonObject, JsonValue, dict_in, dicts_in, int_in, text_in
 from playground.runtime.react import build_react_plan
 from playground.runtime.tools import ToolRegistry
 from playground.sessions import Proof, Sessions, portrait, prove, stored_plan
@@ -330,4 +330,5 @@ def _decision(row: EventRow) -> Decision:
         at=at if isinstance(at, int | float) else row.ts,
         via=str(data.get("via") or ""),
         comment=str(data.get("comment") or ""),
+        difference=dict_in(data, "difference"),
     )

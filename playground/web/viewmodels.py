@@ -247,13 +247,14 @@ class RunList:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What was decided about a parked step, by whom, when, and through what."""
+    """What was decided about a parked step, by whom, when, through what, and what it changes."""
 
     outcome: Literal["approved", "rejected", "answered", "expired", "cancelled"]
     by: str
     at: float
     via: str = ""
     comment: str = ""
+    difference: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

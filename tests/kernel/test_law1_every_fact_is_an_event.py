@@ -184,7 +184,7 @@ KINDS: dict[str, frozenset[str]] = {
     "interrupted": WAVE | {"id", "kind", "question", "payload", "schema", "expires_at", "default", "call"},
     "interrupt_cancelled": frozenset({"wave", "id"}),
     "run_suspended": frozenset({"wave", "interrupts"}),
-    "resumed": WAVE | {"id", "value", "outcome", "at"},
+    "resumed": WAVE | {"id", "value", "outcome", "at", "difference"},
     "run_continued": frozenset({"wave", "answers"}),
     "delegated": WAVE | {"call", "child", "task", "name", "relation"},
     "model_called": WAVE | {"call_id", "messages", "tools"},

@@ -281,6 +281,33 @@ async def test_the_decision_is_in_the_log_with_who_when_and_why() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("payload", "answer", "difference"),
+    [
+        ({"amount": 40}, {"approved": True, "amount": 40}, {}),
+        ({"amount": 40}, {"approved": True, "amount": 7}, {"amount": {"proposed": 40, "decided": 7}}),
+        ({}, {"approved": True, "note": "x"}, {"note": {"proposed": None, "decided": "x"}}),
+        (
+            {"tool": "pay", "arguments": {"amount": 40}},
+            {"approved": True, "amount": 7},
+            {"amount": {"proposed": 40, "decided": 7}},
+        ),
+        ({"amount": 40}, {"approved": False, "comment": "no"}, {}),
+        ({"amount": 40}, {"amount": 7}, {}),
+        ("rm -rf build", {"approved": True}, {}),
+    ],
+)
+async def test_the_decision_says_what_it_changes_in_what_was_proposed(
+    payload: object, answer: dict[str, object], difference: dict[str, object]
+) -> None:
+    plan = Plan().add(Node("a", FnBody(lambda _, ctx: ctx.resume_value or Outcome.park("approval", payload))))
+    scheduler = Scheduler()
+    run = await scheduler.run(plan)
+    await scheduler.resume(plan, run.run_id, {"a": answer})
+    told = next(e for e in await scheduler.eventlog.events(run.run_id) if e.kind == "resumed").data
+    assert told["difference"] == difference
+
+
 async def test_each_fork_of_a_parked_run_asks_again_once() -> None:
     """Case D02."""
     plan = Plan({"said": append()}).add(

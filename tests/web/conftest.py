@@ -86,6 +86,18 @@ def make(env):
 
     return Workflow().add("note", note)
 """,
+    "pays": """
+from playground import ToolCall, ToolRegistry
+
+
+def pay(amount: int, to: str = "the shop") -> str:
+    return f"{amount} to {to}"
+
+
+def make(env):
+    tools = ToolRegistry().function(pay, side_effect="write")
+    return Agent("payer", model=env.model(ToolCall("pay", {"amount": 40}), "done"), registry=tools)
+""",
     "talks": """
 def make(env):
     return Agent("talker", model=env.model("One two three four five six."))

@@ -428,6 +428,28 @@ def test_an_edit_that_does_not_fit_is_shown_at_its_field_and_the_run_still_waits
     assert client.get(f"/api/runs/{run_id}").json()["state"] == "suspended"
 
 
+def test_the_form_of_a_tool_shows_its_arguments_and_what_was_changed_in_them_is_told(client: Client) -> None:
+    run_id = client.start("pays", "suspended")
+    asked = client.get(f"/api/runs/{run_id}").json()["interrupts"][0]["id"]
+    step = parse(client.get(f"/runs/{run_id}/steps/{asked}").text)
+    shown = {field["name"]: field.attributes.get("value") for field in step.one(".answer").all("input")}
+    edited = {"value:mode": "fields", "value.amount": "7", "value.to": "the bakery"}
+    post(client, f"/runs/{run_id}/answers", {"interrupt": asked, "verdict": "approve", **edited})
+    client.until(run_id, "completed")
+
+    assert (shown["value.amount"], shown["value.to"]) == ("40", "the shop")
+    events = client.get(f"/api/runs/{run_id}/events").json()
+    told = next(event["data"] for event in events if event["kind"] == "resumed")
+    assert told["difference"] == {
+        "amount": {"proposed": 40, "decided": 7},
+        "to": {"proposed": "the shop", "decided": "the bakery"},
+    }
+    decided = parse(client.get(f"/runs/{run_id}/steps/{asked}").text).one(".step__decision")
+    assert next(change.text.split() for change in decided.all(".change")) == ["amount", "40", "7"]
+    returned = next(event["data"] for event in events if event["kind"] == "tool_returned")
+    assert returned["output"] == "7 to the bakery"
+
+
 @pytest.mark.parametrize(
     ("form", "status"),
     [
