@@ -155,7 +155,6 @@ def is_local(host: str) -> bool:
 
 def address_of(host: str, port: int, token: str = "") -> str:
     """The address to open in a browser."""
-    name = {"": "localhost", "0.0.0.0": "localhost", "::": "[::1]"}.get(
-        host, f"[{host}]" if ":" in host else host
-    )  # noqa: S104
+    everywhere = {"": "localhost", "0.0.0.0": "localhost", "::": "[::1]"}  # noqa: S104
+    name = everywhere.get(host, f"[{host}]" if ":" in host else host)
     return f"http://{name}:{port}/" + (f"?token={token}" if token else "")

@@ -141,7 +141,6 @@ def test_beyond_this_machine_a_token_is_part_of_the_printed_address() -> None:
         ("localhost", True),
         ("::1", True),
         ("127.1.2.3", True),
-        ("", "http://localhost:8000/"),
         ("0.0.0.0", False),
         ("::", False),
     ],
