@@ -98,6 +98,16 @@ def make(env):
     tools = ToolRegistry().function(pay, side_effect="write")
     return Agent("payer", model=env.model(ToolCall("pay", {"amount": 40}), "done"), registry=tools)
 """,
+    "expires": """
+def make(env):
+    def check(wait, ctx):
+        if not ctx.resumed:
+            late = {"approved": False, "comment": "nobody came"}
+            return wait_human("Open?", kind="approval", expires_in=float(wait), default=late)
+        return str(ctx.resume_value)
+
+    return Workflow().add("check", check)
+""",
     "talks": """
 def make(env):
     return Agent("talker", model=env.model("One two three four five six."))

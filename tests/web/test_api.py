@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -450,6 +451,43 @@ def test_a_command_takes_no_foreign_body(client: Client) -> None:
         client.post(f"/api/runs/{run_id}/cancel", content=b"x", headers={"content-type": "text/plain"}), 415
     )
     assert client.get(f"/api/runs/{run_id}").json()["state"] == "suspended"
+
+
+# Questions that expire
+
+
+def test_a_question_that_nobody_answers_takes_its_default_and_says_that_it_expired(client: Client) -> None:
+    run_id = client.start("expires", "completed", input="0.2")
+    run = client.get(f"/api/runs/{run_id}").json()
+    decided = next(
+        event["data"]
+        for event in client.get(f"/api/runs/{run_id}/events").json()
+        if event["kind"] == "resumed"
+    )
+    late = client.answer(run_id, "check", approved=True)
+
+    assert run["output"] == "{'approved': False, 'comment': 'nobody came'}"
+    assert decided["outcome"] == "expired"
+    assert (late.status_code, "already expired" in late.json()["detail"]) == (409, True)
+
+
+def test_a_question_keeps_its_expiry_over_a_restart(scenario_folder: Path, tmp_path: Path) -> None:
+    options = {"store": f"sqlite:{tmp_path}/runs.db", "scenarios": [scenario_folder]}
+    with serving(**options) as before:
+        run_id = before.start("expires", "suspended", input="1")
+        due = before.get(f"/api/runs/{run_id}").json()["interrupts"][0]["expires_at"]
+    with serving(**options) as after:
+        after.until(run_id, "completed")
+        ended = after.get(f"/api/runs/{run_id}/events").json()[-1]["ts"]
+
+    assert ended >= due
+
+
+def test_a_question_that_is_answered_in_time_does_not_expire(client: Client) -> None:
+    run_id = client.start("expires", "suspended", input="60")
+    assert client.answer(run_id, "check", approved=True).status_code == 202
+
+    assert client.until(run_id, "completed")["output"] == "{'approved': True}"
 
 
 # Branches, bundles, deletion

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from playground.backends import RunRecord, open_store
+from playground.kernel import RunState
 from tests.web.conftest import SCENARIOS, Client, serving, write_scenario
 from tests.web.html import Element, parse
 
@@ -278,6 +280,24 @@ def test_a_moment_that_the_page_has_no_row_of_brings_the_rows_around_it(client: 
     newer = partials(client.get(f"/runs/{run_id}/events?after=299", headers=HTMX).text)
     assert shown(newer["#timeline"]) == list(range(300, 400))
     assert newer["#later"].one("button")["value"] == "399"
+
+
+async def test_five_hundred_runs_are_narrowed_by_state_scenario_and_text(scenario_folder: Path) -> None:
+    store = open_store("memory:")
+    for number in range(500):
+        state = RunState.SUSPENDED if number % 10 == 3 else RunState.COMPLETED
+        key = "asks" if number % 2 else "greets"
+        await store.runs.put(RunRecord(f"r{number}", key, state, f"task {number}", number, number))
+    with serving(store=store, scenarios=[scenario_folder], recover=False) as fresh:
+
+        def listed(**query: str) -> list[str]:
+            page = parse(fresh.get("/runs", params=query).text)
+            return [row.one("a")["href"].removeprefix("/runs/") for row in page.one("tbody").all("tr")]
+
+        assert listed(q="task 123") == ["r123"]
+        assert listed(state="suspended")[:3] == ["r493", "r483", "r473"]
+        assert listed(scenario="greets", q="task 49")[:2] == ["r498", "r496"]
+        assert len(listed()) == 50
 
 
 def test_the_list_shows_the_newest_runs_first(client: Client) -> None:
