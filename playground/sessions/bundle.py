@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
-from playground.kernel import Event, JsonObject, check_run_id
+from playground.kernel import Event, JsonObject, JsonValue, check_run_id, root_of
 from playground.kernel.eventlog import FORMAT
-from playground.kernel.values import frozen_object
+from playground.kernel.values import dict_in, frozen_object, int_in, text_in
 from playground.sessions.errors import Invalid
 
 
@@ -22,6 +22,14 @@ def event_json(event: Event) -> JsonObject:
         "ts": event.ts,
         "data": dict(event.data),
     }
+
+
+_END_OF_TIME = 253_402_300_800
+"""The first second that is no date any more: that of the year 10000."""
+
+
+_END_OF_LOG = 1 << 53
+"""The first position that not every reader of JSON can tell from the next."""
 
 
 def bundle(events: Sequence[Event]) -> list[JsonObject]:
@@ -48,27 +56,50 @@ def read_bundle(lines: Iterable[str]) -> list[Event]:
             continue
         try:
             found = json.loads(line)
+            if not isinstance(found, dict):
+                raise TypeError("it is no JSON object")
             if head is None:
-                head = found
-                if found["playground"] != "run" or found["format"] > FORMAT:
-                    raise ValueError("not a run of this version")
-                continue
-            data = frozen_object(found["data"], "data")
-            check_run_id(found["run_id"])
-            event = Event(
-                int(found["seq"]),
-                found["run_id"],
-                found["kind"],
-                data,
-                found["parent_id"],
-                int(found["pos"]),
-                float(found["ts"]),
-            )
+                head = _head(found)
+            else:
+                events.append(_event(found, events))
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise Invalid(
-                f"line {number} is not one of an exported run: {type(error).__name__}: {error}"
+                f"line {number} is not one of an exported run: {type(error).__name__}: {error}; "
+                "export the run again"
             ) from error
-        events.append(event)
     if head is None or not events or head.get("events") != len(events):
         raise Invalid("the bundle is not whole: export the run again")
     return events
+
+
+def _head(found: JsonObject) -> JsonObject:
+    if found["playground"] != "run" or not 1 <= int_in(found, "format") <= FORMAT:
+        raise ValueError("not a run of this version")
+    return found
+
+
+def _event(found: JsonObject, before: Sequence[Event]) -> Event:
+    """The event of a line; whether its data is sound shows when the log is folded."""
+    run_id = check_run_id(text_in(found, "run_id"))
+    event = Event(
+        int(int_in(found, "seq")),
+        run_id,
+        text_in(found, "kind"),
+        frozen_object(dict_in(found, "data"), "data"),
+        run_id.rpartition("~")[0] or None,
+        int(int_in(found, "pos")),
+        _seconds(found["ts"]),
+    )
+    if found["parent_id"] != event.parent_id:
+        raise ValueError(f"the parent of run {run_id} is {event.parent_id}")
+    if root_of(run_id) != (before[0].run_id if before else run_id):
+        raise ValueError(f"run {run_id} is not of the tree of the first line")
+    if not (before[-1].pos if before else 0) < event.pos < _END_OF_LOG:
+        raise ValueError(f"pos is {event.pos}, not one that follows the line before")
+    return event
+
+
+def _seconds(value: JsonValue) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _END_OF_TIME:
+        raise ValueError(f"ts is {str(value)[:40]!r}, not a time in seconds")
+    return float(value)

@@ -574,6 +574,31 @@ def test_a_bundle_that_is_none_is_refused(client: Client, bundle: bytes) -> None
     assert answer.status_code in (400, 422)
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *((field, value) for field in ("seq", "pos") for value in (None, "2", 2.5, -1, 10**30, [])),
+        *(("ts", value) for value in (None, "1", -1, True, 1e308, float("nan"), float("inf"))),
+        *(("run_id", value) for value in (None, "x", "x~1", "../x", 5)),
+        *(("parent_id", value) for value in ("x", 5, False, [])),
+        *(("kind", value) for value in (None, "frobbed", 5, [], "\ud800")),
+        *(("data", value) for value in (None, "x", 5, [], [["a", 1]], {})),
+    ],
+)
+def test_a_bundle_with_an_event_that_cannot_be_is_refused_whole(
+    client: Client, field: str, value: object
+) -> None:
+    run_id = client.start("asks", "suspended")
+    lines = client.get(f"/api/runs/{run_id}/export").text.split("\n")
+    lines[3] = json.dumps({**json.loads(lines[3]), field: value})
+    before = client.get("/api/runs").json()
+    headers = {"content-type": "application/x-ndjson"}
+    refused = client.post("/api/runs/import", content="\n".join(lines), headers=headers)
+
+    assert problem(refused, 422)["detail"].startswith(("line 4 is not one of", "the bundle is damaged"))
+    assert client.get("/api/runs").json() == before
+
+
 def test_a_deleted_run_is_gone(client: Client) -> None:
     run_id = client.start("greets", "completed")
 
