@@ -145,7 +145,8 @@ async def run(request: Request) -> Response:
         await story.prove(sessions)
         found = runviews.run_view(story, sessions, lang, min(asked, story.pos) or None)
         found = replace(await _with_kin(sessions, found, lang), asked=asked)
-        yield templating.page("run", lang, part="body", run=found)
+        yield templating.page("run", lang, part="first", run=found)
+        yield templating.page("run", lang, part="rest", run=found)
 
     return StreamingResponse(parts(), headers=FRESH, media_type="text/html")
 

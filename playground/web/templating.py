@@ -28,6 +28,10 @@ from playground.web.highlight import highlighted
 from playground.web.i18n import LANGUAGES, NAMES, Language, Translator
 from playground.web.static import SHEET, content
 
+PARTS = ("head", "first", "rest")
+"""What a page can be sent in: what a browser needs to begin, for which a title is enough; what is to be seen
+first; and the rest."""
+
 Swap = Literal["outerHTML", "innerHTML", "outerMorph", "upsert", "beforeend", "delete"]
 
 BRIEF = 90
@@ -108,8 +112,7 @@ def warm() -> None:
 def page(name: str, language: Language, /, *, alone: bool = False, **context: object) -> str:
     """A whole page, `templates/pages/<name>.html`; `alone` if it is to do without a server.
 
-    With `part="head"` or `part="body"` it is a half of the page: the head needs no more than a title, and
-    with it a browser can begin while the rest is still being made.
+    With `part` it is one of `PARTS` alone, which together are the page.
     """
     return environment(language, alone=alone).get_template(f"pages/{name}.html").render(**context)
 

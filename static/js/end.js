@@ -1,3 +1,5 @@
 // The timeline is at its end when it is first seen, unless the address names another moment.
-const scroller = document.querySelector("[data-follows-tail]");
-if (!location.hash) scroller.scrollTop = scroller.scrollHeight;
+requestAnimationFrame(() => {
+  const scroller = document.querySelector("[data-follows-tail]");
+  if (!location.hash) scroller.scrollTop = scroller.scrollHeight;
+});

@@ -159,20 +159,28 @@ def test_the_page_of_a_run_shows_where_it_stands(client: Client) -> None:
     assert found.one("#stream")["hx-sse:connect"] == f"/runs/{run_id}/live?after={len(client.kinds(run_id))}"
 
 
-def test_the_head_of_the_page_of_a_run_comes_as_a_piece_of_its_own(client: Client) -> None:
-    """So that a browser fetches what it names, while the rest is being made."""
-    run_id = client.start("greets", "completed")
+def pieces(client: Client, path: str) -> list[str]:
+    """The pieces of a page, as the server sent them."""
     with socket.create_connection((client.base_url.host, client.base_url.port)) as asking:
-        asking.sendall(
-            f"GET /runs/{run_id} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n".encode()
-        )
+        asking.sendall(f"GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n".encode())
         answer = b"".join(iter(lambda: asking.recv(65536), b""))
-    _, _, chunks = answer.partition(b"\r\n\r\n")
-    size, _, rest = chunks.partition(b"\r\n")
-    first = rest[: int(size, 16)]
+    rest, found = answer.partition(b"\r\n\r\n")[2], []
+    while rest:
+        size, _, rest = rest.partition(b"\r\n")
+        found.append(rest[: int(size, 16)].decode())
+        rest = rest[int(size, 16) + 2 :]
+    return [piece for piece in found if piece]
 
-    assert first.lstrip().startswith(b"<!doctype html>")
-    assert first.rstrip().endswith(b"</head>")
+
+def test_the_page_of_a_run_is_sent_as_it_is_made_and_its_events_come_first(client: Client) -> None:
+    """So that a browser fetches what the head names, and paints what has happened, while the rest is made."""
+    head, first, rest = pieces(client, f"/runs/{client.start('greets', 'completed')}")
+
+    assert head.startswith("<!doctype html>")
+    assert head.rstrip().endswith("</head>")
+    assert "run_completed" in first
+    assert 'class="graph' not in first
+    assert 'class="graph' in rest
 
 
 def test_the_page_of_a_finished_run_opens_no_stream(client: Client) -> None:

@@ -15,7 +15,17 @@ from playground.web import gallery, render
 from playground.web.gallery import Log
 from playground.web.i18n import LANGUAGES, Language
 from playground.web.static import STYLES, content
-from playground.web.templating import brief, duration, environment, one_line, page, partial, reason, region
+from playground.web.templating import (
+    PARTS,
+    brief,
+    duration,
+    environment,
+    one_line,
+    page,
+    partial,
+    reason,
+    region,
+)
 from playground.web.timeline import Timeline
 from playground.web.viewmodels import EventRow, RunView
 
@@ -127,11 +137,9 @@ def test_a_language_has_one_environment_so_that_what_was_compiled_at_start_up_is
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)
-def test_the_two_parts_of_a_page_are_the_page(lang: Language) -> None:
+def test_the_parts_of_a_page_are_the_page(lang: Language) -> None:
     run = gallery.run_sample(lang)
-    assert "".join(page("run", lang, part=part, run=run) for part in ("head", "body")) == page(
-        "run", lang, run=run
-    )
+    assert "".join(page("run", lang, part=part, run=run) for part in PARTS) == page("run", lang, run=run)
 
 
 def test_a_template_that_misses_a_value_is_an_error() -> None:
