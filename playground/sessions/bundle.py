@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from playground.kernel import Event, JsonObject, JsonValue, check_run_id, root_of
+from playground.kernel.breakpoints import checked_breakpoints
 from playground.kernel.eventlog import FORMAT
-from playground.kernel.values import dict_in, frozen_object, int_in, text_in
+from playground.kernel.values import dict_in, frozen_object, int_in, list_in, text_in
 from playground.sessions.errors import Invalid
 
 
@@ -30,6 +31,16 @@ _END_OF_TIME = 253_402_300_800
 
 _END_OF_LOG = 1 << 53
 """The first position that not every reader of JSON can tell from the next."""
+
+_TYPES: Mapping[str, type] = {
+    **dict.fromkeys(("node", "id", "name", "path", "call", "call_id", "child", "topic", "relation"), str),
+    **dict.fromkeys(("key", "goto", "send", "outcome", "via", "code", "text", "reasoning"), str),
+    **dict.fromkeys(("wave", "attempt", "activation", "depth", "left", "format"), int),
+    **dict.fromkeys(("meta", "shared", "why", "delta", "reset", "writers", "reducers", "difference"), dict),
+    **dict.fromkeys(("arguments", "answers", "data"), dict),
+    **dict.fromkeys(("nested", "interrupts", "inputs", "control", "tool_calls", "breakpoints"), list),
+}
+"""What a field of an event's data is wherever it occurs; the others are any JSON."""
 
 
 def bundle(events: Sequence[Event]) -> list[JsonObject]:
@@ -79,13 +90,23 @@ def _head(found: JsonObject) -> JsonObject:
 
 
 def _event(found: JsonObject, before: Sequence[Event]) -> Event:
-    """The event of a line; whether its data is sound shows when the log is folded."""
+    """The event of a line; whether it fits those before it shows when the log is folded."""
     run_id = check_run_id(text_in(found, "run_id"))
+    data = frozen_object(dict_in(found, "data"), "data")
+    for name, value in data.items():
+        if not isinstance(value, _TYPES.get(name, object)):
+            raise TypeError(f"{name} is {type(value).__name__}, not {_TYPES[name].__name__}")
+    if text_in(found, "kind") == "delegated" and text_in(data, "child").rpartition("~")[0] != run_id:
+        raise ValueError(f"{data['child']} is no child run of {run_id}")
+    if not before:
+        text_in(data, "task")
+    if "breakpoints" in data:
+        checked_breakpoints(list_in(data, "breakpoints"))
     event = Event(
         int(int_in(found, "seq")),
         run_id,
         text_in(found, "kind"),
-        frozen_object(dict_in(found, "data"), "data"),
+        data,
         run_id.rpartition("~")[0] or None,
         int(int_in(found, "pos")),
         _seconds(found["ts"]),

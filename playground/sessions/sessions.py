@@ -771,6 +771,8 @@ class Sessions:
         ]
         try:
             seen = portrait(None, moved, new_id)
+            for child, events in _by_run(moved).items():
+                portrait(None, events, child)
             await self.store.log.append_many(moved)
         except (LogError, ValueError) as error:
             raise Invalid(f"the bundle is damaged: {error}") from error
@@ -818,3 +820,10 @@ def _kept(given: object) -> JsonValue:
 def _check_position(run_id: str, at: int, last: int) -> None:
     if not 1 <= at <= last:
         raise NotFound(f"run {run_id} has no position {at}: choose one from 1 to {last}")
+
+
+def _by_run(events: Iterable[Event]) -> dict[str, list[Event]]:
+    found: dict[str, list[Event]] = {}
+    for event in events:
+        found.setdefault(event.run_id, []).append(event)
+    return found

@@ -599,6 +599,34 @@ def test_a_bundle_with_an_event_that_cannot_be_is_refused_whole(
     assert client.get("/api/runs").json() == before
 
 
+@pytest.mark.parametrize(
+    ("line", "field", "value"),
+    [
+        (1, "task", {}),
+        (1, "breakpoints", [1]),
+        (2, "wave", "one"),
+        (2, "activation", []),
+        (2, "why", 7),
+        (5, "child", "zzz"),
+        (6, "shared", None),
+        (7, "node", {}),
+        (-2, "nested", "x"),
+    ],
+)
+def test_a_bundle_with_data_that_cannot_be_is_refused_whole(
+    parked_child: tuple[Client, str], line: int, field: str, value: object
+) -> None:
+    client, child = parked_child
+    lines = client.get(f"/api/runs/{child}/export").text.rstrip("\n").split("\n")
+    event = json.loads(lines[line])
+    assert field in event["data"]
+    event["data"][field] = value
+    lines[line] = json.dumps(event)
+    headers = {"content-type": "application/x-ndjson"}
+
+    problem(client.post("/api/runs/import", content="\n".join(lines), headers=headers), 422)
+
+
 def test_a_deleted_run_is_gone(client: Client) -> None:
     run_id = client.start("greets", "completed")
 
