@@ -12,7 +12,7 @@ from playground.sessions.feed import Cursor, Feed, Follower, Told, ends_run
 from playground.sessions.layered import Layered, LayeredStage
 from playground.sessions.portrait import Portrait, portrait, stored_plan
 from playground.sessions.proof import Proof, prove
-from playground.sessions.retelling import saved_test
+from playground.sessions.retelling import played, saved_test
 from playground.sessions.sessions import Options, Sessions
 from playground.sessions.stages import is_stage_note, remembered
 from playground.sessions.whatif import WhatIf, what_if, writes_of
@@ -45,6 +45,7 @@ __all__ = [
     "event_json",
     "family",
     "is_stage_note",
+    "played",
     "portrait",
     "prove",
     "remembered",

@@ -21,6 +21,7 @@ from playground.kernel.values import dict_in, list_in, text_in, thaw
 from playground.sessions.answers import Answer
 from playground.sessions.catalog import Catalog
 from playground.sessions.errors import Conflict
+from playground.sessions.portrait import portrait
 from playground.sessions.sessions import Sessions
 
 
@@ -55,16 +56,33 @@ async def retold(
         NotFound, Conflict, Invalid: as `Sessions.start` and `Sessions.answer` do.
     """
     catalog = Catalog([*map(Path, scenarios), assets.path("scenarios")])
+    events = await played(catalog, key, given, decisions, lang=lang)
+    open_steps = portrait(None, events, events[0].run_id).run.interrupts
+    return Retelling(story(events), _output(events, open_steps))
+
+
+async def played(
+    catalog: Catalog, key: str, given: JsonValue, decisions: Mapping[str, JsonValue], *, lang: str = "en"
+) -> list[Event]:
+    """All events of a run that is played in memory, at once and for nobody to watch.
+
+    Args:
+        given: its input; None for the scenario's default.
+        decisions: the answers, by interrupt id; the run rests where one is missing.
+
+    Raises:
+        NotFound, Conflict, Invalid: as `Sessions.start` and `Sessions.answer` do.
+    """
     sessions = Sessions(open_store("memory:"), catalog)
     await sessions.open()
     try:
         run_id = await sessions.start(key, given, lang=lang)
         while True:
             events = [event async for event in sessions.until_rest(run_id)]
-            open_steps = (await sessions.portrait(run_id)).run.interrupts
+            open_steps = portrait(None, events, run_id).run.interrupts
             answers = {id: Answer.of(decisions[id]) for id in open_steps if id in decisions}
             if not answers:
-                return Retelling(story(events), _output(events, open_steps))
+                return events
             await sessions.answer(run_id, answers, via="test")
     finally:
         await sessions.close()

@@ -763,12 +763,16 @@ class Sessions:
         Raises:
             Invalid: it is not what `export` writes; the line is named.
         """
-        events = read_bundle(lines)
-        new_id = new_run_id()
-        moved = [
-            copied_event(event, events[0].run_id, new_id, {"imported_from": events[0].run_id})
-            for event in events
-        ]
+        return await self.adopt(read_bundle(lines))
+
+    async def adopt(self, events: Sequence[Event]) -> str:
+        """Take up the log of a run that was made elsewhere, under a new id; return the id.
+
+        Raises:
+            Invalid: it is no log of a whole tree.
+        """
+        new_id, origin = new_run_id(), events[0].run_id
+        moved = [copied_event(event, origin, new_id, {"imported_from": origin}) for event in events]
         try:
             seen = portrait(None, moved, new_id)
             for child, events in _by_run(moved).items():

@@ -21,6 +21,7 @@ from playground.web.desk import Desk
 from playground.web.live import Watches
 from playground.web.packing import Packing
 from playground.web.problems import answer_error
+from playground.web.samples import Samples
 from playground.web.security import LOCAL, Guard
 from playground.web.static import Static
 from playground.web.stream import Streams
@@ -30,6 +31,7 @@ PACE = 0.03
 
 ROUTES: list[BaseRoute] = [
     Route("/", pages.picker),
+    Route("/sample", pages.sample, methods=["POST"]),
     Route("/scenarios/{key}", pages.scenario),
     Route("/runs", pages.runs),
     Route("/runs", pages.start, methods=["POST"]),
@@ -114,7 +116,7 @@ def create_app(
         await sessions.open(recover=recover)
         tending = asyncio.create_task(streams.tend())
         try:
-            yield {"desk": Desk(sessions, streams, Watches(sessions))}
+            yield {"desk": Desk(sessions, streams, Watches(sessions), Samples(sessions))}
         finally:
             tending.cancel()
             with suppress(asyncio.CancelledError):

@@ -9,6 +9,7 @@ from starlette.requests import Request
 
 from playground.sessions import Sessions
 from playground.web.live import Watches
+from playground.web.samples import Samples
 from playground.web.stream import Streams
 
 
@@ -19,6 +20,7 @@ class Desk:
     sessions: Sessions
     streams: Streams
     watches: Watches
+    samples: Samples
 
 
 def desk_of(request: Request) -> Desk:

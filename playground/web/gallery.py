@@ -23,6 +23,7 @@ from playground.web.forms import Problem as FieldProblem
 from playground.web.forms import form_for
 from playground.web.graphview import EdgeShape, NodeShape, Topology, graph
 from playground.web.i18n import LANGUAGES, Language, Translator
+from playground.web.samples import Sample
 from playground.web.stops import OFFERED, OPERATORS, sentence
 from playground.web.templating import page
 from playground.web.timeline import Timeline, ticks
@@ -670,16 +671,15 @@ def pages(lang: Language) -> dict[str, str]:
         at=44,
     )
     step = step_sample(lang)
-    picker = Picker(
-        cards_sample(lang), "", ("call", "transfer", "approval", "Goto"), 6, 1, rows_sample(lang)[2]
-    )
+    picker = Picker(cards_sample(lang), "", ("call", "transfer", "approval", "Goto"), 6, 1)
+    sample = Sample(TITLE[lang], (), 1, done.graph)
     listed = RunList(
         rows_sample(lang), "sqlite:.playground/runs.db", waiting=1, scenarios=(("aiops", TITLE[lang]),)
     )
     problem = Problem(404, "No such run" if lang == "en" else "没有这个运行", "inc99", "/runs")
     return {
-        "picker": page("picker", lang, picker=picker),
-        "picker-none": page("picker", lang, picker=replace(picker, cards=(), q="zebra", sample=None)),
+        "picker": page("picker", lang, picker=picker, sample=sample),
+        "picker-none": page("picker", lang, picker=replace(picker, cards=(), q="zebra"), sample=None),
         "scenario": page("scenario", lang, scenario=scenario_sample(lang)),
         "scenario-broken": page(
             "scenario",

@@ -37,7 +37,7 @@ MOST_WAITING = 50
 """The most runs whose open questions are shown together."""
 
 RECENT = 200
-"""How many of the newest runs are searched for a sample, for turns of a conversation and for branches."""
+"""How many of the newest runs are searched for what waits, for turns of a conversation and for branches."""
 
 FRESH = {"cache-control": "no-cache"}
 
@@ -67,9 +67,18 @@ async def picker(request: Request) -> Response:
     sessions, lang = sessions_of(request), language_of(request)
     records, _ = await sessions.find(limit=RECENT)
     found = views.picker(sessions, request.query_params.get("q", "")[:200], lang, records)
-    done = next((record for record in records if record.state is RunState.COMPLETED), None)
-    sample = views.run_row(done, sessions, lang) if done else None
-    return html(templating.page("picker", lang, picker=replace(found, sample=sample)))
+    sample = await desk_of(request).samples.get(lang)
+    return html(templating.page("picker", lang, picker=found, sample=sample))
+
+
+@_page
+async def sample(request: Request) -> Response:
+    """`POST /sample`: a finished run to step through, at its most telling step."""
+    found = await desk_of(request).samples.adopted(language_of(request))
+    if found is None:
+        raise NotFound("there is no sample: its scenario is gone; run any other one")
+    run_id, at = found
+    return _see(f"{paths.run(run_id)}#step={at}")
 
 
 @_page

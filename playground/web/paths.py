@@ -13,6 +13,7 @@ HOME = "/"
 RUNS = "/runs"
 WAITING = "/waiting"
 MODEL = "/model"
+SAMPLE = "/sample"
 
 
 def static(name: str) -> str:

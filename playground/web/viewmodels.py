@@ -189,7 +189,6 @@ class Picker:
     concepts: tuple[str, ...] = ()
     total: int = 0
     waiting: int = 0
-    sample: RunRow | None = None
 
 
 # Runs

@@ -47,7 +47,7 @@ INPUT = "input"
 
 
 def picker(sessions: Sessions, q: str, lang: Language, records: Sequence[RunRecord]) -> Picker:
-    """The first page; `records` are the newest runs, for what waits and for a sample."""
+    """The first page; `records` are the newest runs, for what waits."""
     entries = sessions.catalog.entries()
     shown = [entry for entry in entries if matches(entry, q, lang)]
     concepts = dict.fromkeys(tag for e in entries if e.scenario for tag in e.scenario.concepts)

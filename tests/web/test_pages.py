@@ -33,6 +33,34 @@ def partials(html: str) -> dict[str, Element]:
     return {part["hx-target"]: part for part in parse(html).all("hx-partial")}
 
 
+# The first page
+
+
+def test_the_first_page_shows_a_finished_run_where_it_waited_and_leads_into_it(client: Client) -> None:
+    with serving(store="memory:") as bundled:
+        first = page(bundled, "/")
+        states = {node["data-name"]: node["data-state"] for node in first.one(".sample").all(".node")}
+        led = [post(bundled, "/sample", {}).headers["location"] for _ in range(2)]
+        run_id, _, step = led[0].removeprefix("/runs/").partition("#step=")
+        events = bundled.get(f"/api/runs/{run_id}/events").json()
+        bundled.delete(f"/api/runs/{run_id}")
+        anew = post(bundled, "/sample", {}).headers["location"]
+
+    assert (states["approve"], states["place_order"]) == ("parked", "pending")
+    assert led[0] == led[1] != anew
+    assert events[int(step) - 1]["kind"] == "interrupted"
+    assert events[-1]["kind"] == "run_completed"
+    assert page(client, "/").all(".sample") == []
+    assert post(client, "/sample", {}).status_code == 404
+
+
+def test_looking_at_the_first_page_makes_no_run() -> None:
+    with serving(store="memory:") as bundled:
+        page(bundled, "/")
+
+        assert bundled.get("/api/runs").json()["runs"] == []
+
+
 # Scenarios
 
 
