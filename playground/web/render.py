@@ -13,7 +13,7 @@ from playground.web.story import Region
 from playground.web.templating import environment, one_line, partial, region
 from playground.web.viewmodels import EventRow, ParkedStep, RunView, TokenStream
 
-REGIONS: tuple[Region, ...] = ("status", "cards", "end", "graph", "grid", "stops")
+REGIONS: tuple[Region, ...] = ("status", "cards", "end", "graph", "grid", "stops", "spent")
 
 
 def row(event: EventRow, lang: Language) -> str:
@@ -68,12 +68,17 @@ def _stops(run: RunView, lang: Language) -> str:
     return partial("#stops", region("stops", lang, stops=run.stops))
 
 
+def _spent(run: RunView, lang: Language) -> str:
+    return partial("#spent", region("spent", lang, run=run))
+
+
 _PAINT: Mapping[Region, Callable[[RunView, Language], str]] = {
     "status": _status,
     "end": _end,
     "graph": _graph,
     "grid": grid,
     "stops": _stops,
+    "spent": _spent,
 }
 
 

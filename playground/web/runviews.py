@@ -82,6 +82,7 @@ def glance(story: Story, sessions: Sessions, lang: Language) -> RunView:
         continues=_text(story.meta.get("continues")),
         forked_from=_fork_point(story.meta),
         reason=readable_only(story, entry, t),
+        spent=tuple(story.spent.values()),
         proof=story.proof,
         stops=stops_of(story, t),
         unproved=story.proved < story.pos and not sessions.is_driven(story.root),

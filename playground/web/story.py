@@ -22,7 +22,7 @@ from playground.sessions import Proof, Sessions, portrait, prove, stored_plan
 from playground.web import graphmarks
 from playground.web.graphview import Topology, reshapes
 from playground.web.timeline import Timeline
-from playground.web.viewmodels import Decision, EventRow, TokenStream
+from playground.web.viewmodels import Decision, EventRow, Spent, TokenStream
 from playground.web.waterfall import ClockBook
 from playground.web.wavegrid import WaveBook
 
@@ -35,13 +35,14 @@ LEAP = 1000
 MOST_STREAMS = 40
 """How many model calls the page shows, the latest ones."""
 
-Region = Literal["status", "cards", "end", "graph", "grid", "stops"]
+Region = Literal["status", "cards", "end", "graph", "grid", "stops", "spent"]
 """A part of the run page that an event can make stale."""
 
 _CARDS = {"interrupted", "resumed", "interrupt_cancelled"}
 
 _STATUS = {"run_started", "run_suspended", "resumed", "run_completed", "run_failed", "model_returned"}
 _END = {"run_completed", "run_failed"}
+_SPENT = {"model_called", "model_returned", "tool_called", "tool_returned"}
 _GRID = {
     "node_started",
     "node_completed",
@@ -79,6 +80,7 @@ class Story:
         children: topologies of plans inside the plan, by the name they are called with.
         asks, decisions: the questions of the whole tree, and how they were decided, by interrupt id.
         calls: what models said, by call id, in the order of the calls.
+        spent: what each node has spent on models and tools, by owner and node.
         speaking: the call id of the model call that is open in a node of a run.
         stale: parts of a page painted before that show no longer what is; whoever paints them clears it.
         changed: the questions asked or decided since then.
@@ -102,6 +104,7 @@ class Story:
         self.asks: dict[str, Ask] = {}
         self.decisions: dict[str, Decision] = {}
         self.calls: dict[str, TokenStream] = {}
+        self.spent: dict[tuple[str, str], Spent] = {}
         self.speaking: dict[tuple[str, str], str] = {}
         self.stale: set[Region] = set()
         self.changed: dict[str, None] = {}
@@ -112,6 +115,7 @@ class Story:
         self.nodes = self.tokens = self.model_calls = self.tool_calls = 0
         self.places: dict[str, None] = {}
         self._paths: dict[str, str] = {}
+        self._called: dict[str, float] = {}
         self._starts: dict[tuple[str, str, int], int] = {}
         self._latest: dict[tuple[str, str], int] = {}
         self._timeline = Timeline()
@@ -224,6 +228,7 @@ class Story:
                 self.decisions[text_in(data, "id")] = _decision(row)
             case "model_called":
                 self.model_calls += 1
+                self._spend(row, model_calls=1)
                 call_id = text_in(data, "call_id")
                 self.speaking[place] = call_id
                 self.calls[call_id] = TokenStream(call_id, row.node, row.owner, done=False)
@@ -233,8 +238,26 @@ class Story:
                 self._said(row)
             case "tool_called":
                 self.tool_calls += 1
+                self._spend(row, tool_calls=1)
+            case "tool_returned":
+                self._spend(row)
             case "run_failed" if row.run_id == self.root:
                 self.failed = self.events[row.id - self.events[0].pos]
+
+    def _spend(self, row: EventRow, *, model_calls: int = 0, tool_calls: int = 0, tokens: int = 0) -> None:
+        """Add to what a node has spent: a call when it is made, its time and tokens when it returns."""
+        call_id, place = text_in(row.data, "call_id"), (row.owner, row.node)
+        seconds = max(0.0, row.ts - self._called.pop(call_id, row.ts))
+        if model_calls or tool_calls:
+            self._called[call_id] = row.ts
+        before = self.spent.get(place, Spent(*place))
+        self.spent[place] = replace(
+            before,
+            model_calls=before.model_calls + model_calls,
+            tool_calls=before.tool_calls + tool_calls,
+            tokens=before.tokens + tokens,
+            seconds=before.seconds + seconds,
+        )
 
     def _asked(self, row: EventRow) -> None:
         path = split_park(text_in(row.data, "id"))[0]
@@ -252,7 +275,9 @@ class Story:
     def _said(self, row: EventRow) -> None:
         call_id = text_in(row.data, "call_id")
         tokens = row.data.get("tokens")
-        self.tokens += tokens if isinstance(tokens, int) else 0
+        tokens = tokens if isinstance(tokens, int) else 0
+        self.tokens += tokens
+        self._spend(row, tokens=tokens)
         self.speaking.pop((row.run_id, row.node), None)
         known = self.calls.get(call_id)
         if known is not None:
@@ -260,7 +285,7 @@ class Story:
                 known,
                 text=str(row.data.get("text") or row.data.get("error") or ""),
                 reasoning=str(row.data.get("reasoning") or ""),
-                tokens=tokens if isinstance(tokens, int) else 0,
+                tokens=tokens,
                 done=True,
             )
 
@@ -282,6 +307,8 @@ def regions(row: EventRow) -> set[Region]:
         stale |= {"cards", "status"}
     if row.kind in _END and root:
         stale |= {"end", "cards"}
+    if row.kind in _SPENT:
+        stale.add("spent")
     if row.kind == "breakpoints_set":
         stale |= {"status", "stops", "graph"}
     if row.kind in _GRID or row.kind in _END:

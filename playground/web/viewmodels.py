@@ -504,6 +504,23 @@ class TokenStream:
 
 
 @dataclass(frozen=True, slots=True)
+class Spent:
+    """What a node has spent on models and tools, over all of its attempts.
+
+    Args:
+        owner: the names of the child runs down to it.
+        seconds: how long it waited for their answers.
+    """
+
+    owner: str
+    node: str
+    model_calls: int = 0
+    tool_calls: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Failure:
     """Why a run failed, in a sentence, and the way out.
 
@@ -600,6 +617,7 @@ class RunView:
     branches: tuple[RunRow, ...] = ()
     source: Source | None = None
     tokens: tuple[TokenStream, ...] = ()
+    spent: tuple[Spent, ...] = ()
     lesson: tuple[LessonStep, ...] = ()
     ticks: tuple[Ticks, ...] = ()
     base: str = ""

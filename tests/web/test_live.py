@@ -124,6 +124,15 @@ def test_what_a_model_says_arrives_piece_by_piece_and_then_whole(scenario_folder
     assert "One two three four five six.".endswith("".join(piece["text"] for piece in pieces))
 
 
+def test_what_a_node_spends_follows_its_calls(scenario_folder: Path) -> None:
+    with serving(store="memory:", scenarios=[scenario_folder], pace=0.05) as client:
+        told = watched(client, client.start("talks", "running"))
+    row = _part(told, "#spent").one("tbody").one("tr")
+
+    assert row.one("code").text == "think"
+    assert [cell.text for cell in row.all("td")][:2] == ["1", "0"]
+
+
 def test_two_viewers_get_the_same_bytes(client: Client) -> None:
     run_id = client.start("asks", "suspended")
     with client.stream_of(f"/runs/{run_id}/live") as one, client.stream_of(f"/runs/{run_id}/live") as two:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,6 +51,22 @@ async def test_a_moment_of_a_story_is_what_the_log_folds_to(key: str, store: str
         assert told.marks_before(pos + 1) == told.drawn_at(pos).marks
     assert told.book.grid() == wave_grid(told.events)
     await sessions.close()
+
+
+@pytest.mark.parametrize("key", ["aiops", "deep_research", "review_team"])
+async def test_what_the_nodes_have_spent_adds_up_to_what_the_log_says(key: str) -> None:
+    sessions = Sessions(open_store("memory:"), Catalog([assets.path("scenarios")]))
+    await sessions.open()
+    told = await Watches(sessions).story(await ran(sessions, key))
+    await sessions.close()
+    spent = told.spent.values()
+    kinds = Counter(event.kind for event in told.events)
+    tokens = sum(event.data["tokens"] for event in told.events if event.kind == "model_returned")
+
+    assert sum(row.model_calls for row in spent) == kinds["model_called"] > 0
+    assert sum(row.tool_calls for row in spent) == kinds["tool_called"]
+    assert sum(row.tokens for row in spent) == tokens > 0
+    assert all(row.seconds >= 0 for row in spent)
 
 
 @pytest.fixture
