@@ -78,12 +78,14 @@ class Mark:
     """What an event changes in the picture: the element `id` is in `state` from now on, perhaps in `wave`.
 
     `beat` is when: how many waves had begun in the whole tree by then, as a `Pulse` counts them.
+    `at` is the position of the event, where that is known; it tells no marks apart.
     """
 
     id: str
     state: str
     wave: int = 0
     beat: int = 0
+    at: int = field(default=0, compare=False)
 
     def json(self) -> dict[str, JsonValue]:
         """As it is sent to the page."""
@@ -92,6 +94,8 @@ class Mark:
             mark["wave"] = self.wave
         if self.beat:
             mark["beat"] = self.beat
+        if self.at and self.id.startswith("node-"):
+            mark["at"] = self.at
         return mark
 
 
@@ -187,18 +191,19 @@ def state_after(fact: Fact) -> str:
     return "waiting" if nested else _STATES.get(fact.kind, "")
 
 
-def marks_of(fact: Fact, beat: int = 0) -> tuple[Mark, ...]:
+def marks_of(fact: Fact, beat: int = 0, at: int = 0) -> tuple[Mark, ...]:
     """What one event changes in the picture; nothing for most kinds.
 
     Args:
         beat: when it happens, by the `Pulse` of its tree.
+        at: its position.
     """
     data, run_id = fact.data, fact.run_id
     node, wave = _text(data, "node"), _int(data, "wave")
     marks: list[Mark] = []
     state = state_after(fact)
     if state and node:
-        marks.append(Mark(node_id(run_id, node), state, wave, beat))
+        marks.append(Mark(node_id(run_id, node), state, wave, beat, at))
     if fact.kind == "node_started":
         why = data.get("why")
         if _text(why, "code") in ("edges", "goto"):

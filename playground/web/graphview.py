@@ -82,6 +82,7 @@ class GraphNode:
         kind: `function`, `agent`, `tool`, `model` or `plan`.
         within: the element of the template that it is an instance of.
         small: whether it lies so deep that it shows its name alone.
+        last: the position of the event that it has its state from, or 0.
         age: how many waves have begun since it was last active, at most `OLDEST`.
         stops: where it has breakpoints.
         also: the ids that it had in earlier runs of the same lane.
@@ -100,6 +101,7 @@ class GraphNode:
     height: float
     state: str = "pending"
     wave: int = 0
+    last: int = 0
     age: int = OLDEST
     template: bool = False
     instance: bool = False
@@ -468,7 +470,8 @@ class _Plot:
             marks = [self.story.mark(node_id(run_id, instance)) for instance in inside.instances]
             states = {mark.state for mark in marks}
             loudest = next((s for s in LOUDEST if s in states), "pending")
-            mark = replace(mark, state=loudest, beat=max(mark.beat for mark in marks))
+            beat, last = max(mark.beat for mark in marks), max(mark.at for mark in marks)
+            mark = replace(mark, state=loudest, beat=beat, at=last)
         room = size[0] - (30 + _PAD if small else _ICON + 2 * _PAD + (0 if kind == "function" else 14))
         return GraphNode(
             id=mark.id,
@@ -483,6 +486,7 @@ class _Plot:
             height=round(size[1], 1),
             state=mark.state,
             wave=mark.wave,
+            last=mark.at,
             age=self.story.age(mark),
             template=shape.get("template", False),
             entry=entry,
@@ -525,6 +529,7 @@ class _Plot:
             height=_ROW - 6,
             state=mark.state,
             wave=mark.wave,
+            last=mark.at,
             age=self.story.age(mark),
             instance=True,
             within=node.id,

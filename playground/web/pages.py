@@ -22,6 +22,7 @@ from playground.sessions import Answer, Conflict, Invalid, NotFound, Options, Se
 from playground.web import bodies, forms, gallery, keepsake, paths, render, runviews, stops, templating, views
 from playground.web.branchviews import BranchTree, Comparison, branch_tree, comparison
 from playground.web.desk import desk_of, sessions_of
+from playground.web.finding import Wish, find
 from playground.web.i18n import Language, Translator
 from playground.web.language import language_of, switch
 from playground.web.live import PageTeller
@@ -229,6 +230,8 @@ async def more(request: Request) -> Response:
     """`GET /runs/{run_id}/events?before=`, or `?after=`: older or newer rows of the timeline."""
     sessions, lang = sessions_of(request), language_of(request)
     story = await desk_of(request).watches.story(root_of(request.path_params["run_id"]))
+    if request.query_params.keys() & {"kind", "node", "q"}:
+        return await _found(request, story)
     glance = runviews.glance(story, sessions, lang)
     if request.query_params.get("after"):
         after = bodies.whole_number(request.query_params["after"], "after", least=0)
@@ -237,6 +240,21 @@ async def more(request: Request) -> Response:
     before = bodies.whole_number(request.query_params.get("before") or 1, "before", least=1)
     older = runviews.stretch(glance, story, max(1, before - runviews.STRETCH), before)
     return html(render.earlier(older, lang))
+
+
+async def _found(request: Request, story: Story) -> Response:
+    """`GET /runs/{run_id}/events?kind=&node=&q=&before=`: the events that fit, wherever in the log they are.
+
+    `quiet` stands for a page that asks again on its own account, of which a reader need not be told.
+    """
+    query, lang = request.query_params, language_of(request)
+    wish, before = Wish.of(query), bodies.whole_number(query.get("before") or 0, "before", least=0)
+    if not wish:
+        return html(render.found(None, story.root, lang))
+    seen = await asyncio.to_thread(find, tuple(story.rows), wish, lang, before)
+    if before:
+        return html(render.found_earlier(seen, story.root, lang))
+    return html(render.found(seen, story.root, lang, quiet="quiet" in query))
 
 
 class Live:

@@ -8,6 +8,7 @@ from functools import cache
 from typing import cast
 
 from playground.web.branchviews import BranchTree
+from playground.web.finding import Found
 from playground.web.i18n import Language
 from playground.web.story import Region
 from playground.web.templating import environment, one_line, partial, region
@@ -22,10 +23,10 @@ def row(event: EventRow, lang: Language) -> str:
 
 
 @cache
-def _row(lang: Language) -> Callable[[EventRow], str]:
+def _row(lang: Language) -> Callable[..., str]:
     """The macro of a row, without its template around it, which costs more to enter than a row to write."""
     module = environment(lang).get_template("macros/rows.html").module
-    return cast("Callable[[EventRow], str]", vars(module)["row"])
+    return cast("Callable[..., str]", vars(module)["row"])
 
 
 def rows(rendered: str) -> str:
@@ -144,6 +145,23 @@ def stretch(run: RunView, lang: Language) -> str:
     """Another stretch of the timeline, in place of the one that is there."""
     rows_there = partial("#timeline", _shown(run, lang), "innerHTML")
     return rows_there + _edge("earlier", run, lang) + _edge("later", run, lang)
+
+
+def found(seen: Found | None, run_id: str, lang: Language, *, quiet: bool = False) -> str:
+    """The events that fit what was asked for, in place of all; None where all are to be seen again."""
+    listed = region("found", lang, found=seen, run_id=run_id)
+    if quiet:
+        return partial("#found", listed, "outerMorph")
+    return partial("#found", listed) + partial(
+        "#found-said", region("found_said", lang, found=seen), "innerHTML"
+    )
+
+
+def found_earlier(seen: Found, run_id: str, lang: Language) -> str:
+    """Earlier events that fit, and the button that asks for those before them."""
+    listed = "".join(_row(lang)(event, "found-") for event in seen.rows)
+    edge = region("found_earlier", lang, found=seen, run_id=run_id)
+    return partial("#found-rows", one_line(listed), "upsert") + partial("#found-earlier", edge)
 
 
 def _edge(name: str, run: RunView, lang: Language) -> str:

@@ -59,7 +59,7 @@ SCRIPTS = (
     "js/tail",
     "js/tabs",
     "js/tokens",
-    "js/filter",
+    "js/found",
     "js/size",
     "js/remember",
     "js/scrubber",

@@ -91,7 +91,7 @@ class Timeline:
             depth=depth,
             opens=opens,
             width=widths[opens] if opens else 0,
-            marks=marks_of(event, self._pulse.feel(event)),
+            marks=marks_of(event, self._pulse.feel(event), event.pos),
             layers=layers,
             repeats=self._repeats,
             again=self._memory.again(event) if event.kind in ("tool_called", "model_called") else 0,

@@ -20,12 +20,13 @@ function look() {
   sprite = picture.querySelector(".node__icon")?.getAttribute("href").split("#")[0];
 }
 
-function apply({ id, state, wave: number, beat }) {
+function apply({ id, state, wave: number, beat, at }) {
   const { element, text } = elements.get(id) ?? {};
   if (!element) return;
   element.dataset.state = state;
   element.dataset.beat = beat ?? 0;
   if (!element.classList.contains("node")) return;
+  element.dataset.last = at ?? 0;
   const said = (words[state] ?? state) + (number ? ` · ${wave.replace("{n}", number)}` : "");
   if (element.dataset.within) sum(element.dataset.within);
   element.setAttribute("aria-label", `${element.dataset.name}: ${said}`);
@@ -39,7 +40,8 @@ function apply({ id, state, wave: number, beat }) {
 function sum(id) {
   const inner = [...picture.querySelectorAll(`[data-within="${CSS.escape(id)}"]`)].map((element) => element.dataset);
   const state = picture.dataset.loudest.split(" ").find((loud) => inner.some(({ state }) => state === loud)) ?? "pending";
-  apply({ id, state, beat: Math.max(...inner.map(({ beat = 0 }) => beat)) });
+  const latest = (name) => Math.max(...inner.map((data) => data[name] ?? 0));
+  apply({ id, state, beat: latest("beat"), at: latest("last") });
 }
 
 const untouched = { node: "pending", lane: "absent", edge: "possible" };

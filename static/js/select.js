@@ -1,6 +1,6 @@
 // One selection: whatever names an event of the run shows whether it is the chosen one, or still to come.
 const run = document.getElementById("run");
-const all = () => document.querySelectorAll("#timeline > [data-at], #grid [data-at], #waterfall [data-at]");
+const all = () => document.querySelectorAll("#timeline > [data-at], #found [data-at], #grid [data-at], #waterfall [data-at]");
 const nodeOf = (id) => document.querySelector(`#graph :is([data-mark="${CSS.escape(id)}"], [data-also~="${CSS.escape(id)}"])`);
 
 function mark(at, live) {
@@ -29,13 +29,15 @@ for (const name of ["shown", "htmx:after:swap"])
 const clock = document.getElementById("history-clock");
 document.addEventListener("longer", () => clock.hasAttribute("data-folded") || clock.dispatchEvent(new Event("stale")));
 
-// A node leads to the last event that speaks of it, at or before the moment shown.
+// A node leads to the last event that speaks of it, at or before the moment shown; where its rows are not here, to the
+// one that it has its state from.
 function choose(node) {
   const limit = Number(run.dataset.at ?? Infinity);
   const ids = [node.dataset.mark, ...(node.dataset.also?.split(" ") ?? [])];
   const rows = [...document.querySelectorAll("#timeline > [data-node]")].filter((row) => ids.includes(row.dataset.node));
-  const row = rows.filter((r) => Number(r.dataset.at) <= limit).pop() ?? rows[0];
-  if (row) location.hash = `step=${row.dataset.at}`;
+  const places = rows.map((row) => Number(row.dataset.at));
+  const at = places.filter((place) => place <= limit).pop() ?? (Number(node.dataset.last) || places[0]);
+  if (at) location.hash = `step=${at}`;
 }
 
 document.addEventListener("click", (event) => {

@@ -6,10 +6,13 @@ const latest = document.querySelector("[data-latest]");
 const following = () => !("reading" in scroller.dataset);
 const read = (reads) => scroller.toggleAttribute("data-reading", reads);
 const near = () => scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 40;
-const jump = () => (scroller.scrollTop = scroller.scrollHeight);
 
-// Only a reader moves up; a pane that shrinks does not.
+// Only a reader moves up; a pane that shrinks does not, nor a list whose first rows are let go.
 let top = 0;
+function jump() {
+  scroller.scrollTop = scroller.scrollHeight;
+  top = scroller.scrollTop;
+}
 scroller.addEventListener("scroll", () => {
   if (near()) read(false);
   else if (scroller.scrollTop < top) read(true);

@@ -64,11 +64,11 @@ def test_however_far_one_scrolls_the_page_holds_a_stretch_without_a_gap(told: in
 
 def test_a_moment_far_back_brings_its_rows_and_its_picture(server: Server, page: Page) -> None:
     address, last = long_run(page, server)
-    page.goto(f"{address}#step=5")
-    expect(page.locator("#ev-5")).to_have_attribute("aria-current", "step")
+    page.goto(f"{address}#step=8")
+    expect(page.locator("#ev-8")).to_have_attribute("aria-current", "step")
     expect(page.locator('#graph [data-name="work"]')).to_have_attribute("data-state", "completed")
     expect(page.locator('#graph [data-name="check"]')).to_have_attribute("data-state", "pending")
-    expect(page.locator("#inspect-event")).to_contain_text("#5")
+    expect(page.locator("#inspect-event")).to_contain_text("#8")
     page.keyboard.press("End")
     expect(page.locator(f"#ev-{last}")).to_be_in_viewport()
     expect(page.locator('#graph [data-name="check"]')).to_have_attribute("data-state", "completed")
@@ -76,14 +76,14 @@ def test_a_moment_far_back_brings_its_rows_and_its_picture(server: Server, page:
 
 def test_a_moment_far_back_brings_the_waves_around_it(server: Server, page: Page) -> None:
     address, _ = long_run(page, server)
-    early, late = page.locator("#w3"), page.locator("#w180")
+    early, late = page.locator("#w3"), page.locator("#w181")
     expect(late).to_be_attached()
     expect(early).not_to_be_attached()
     page.goto(f"{address}#step=12")
     expect(early).to_be_attached()
     expect(page.locator("#grid .cell:not(.is-later)")).not_to_have_count(0)
     expect(page.locator("#grid .cell.is-later")).not_to_have_count(0)
-    expect(page.locator("#grid")).to_contain_text("130 later waves")
+    expect(page.locator("#grid")).to_contain_text("131 later waves")
     page.keyboard.press("End")
     expect(late).to_be_attached()
     expect(early).not_to_be_attached()
@@ -100,3 +100,41 @@ def test_a_page_that_follows_a_busy_run_to_its_end_has_its_newest_rows_without_a
     assert seen == list(range(seen[0], int(page.locator("#at").get_attribute("max") or 0) + 1))
     expect(page.locator("#timeline > li").last).to_be_in_viewport()
     assert page.locator(".ticks *").count() < 12
+
+
+def test_a_filter_finds_what_the_page_has_no_row_of(server: Server, page: Page) -> None:
+    _, last = long_run(page, server)
+    found = page.locator("#found li")
+    page.get_by_role("combobox", name="Kind of event").select_option("run_started")
+    expect(found).to_have_count(1)
+    expect(found).to_have_attribute("data-at", "1")
+    found.get_by_role("link").click()
+    expect(page.locator("#inspect-event")).to_contain_text("#1")
+    expect(found).to_have_attribute("aria-current", "step")
+
+    page.get_by_role("combobox", name="Kind of event").select_option("node_started")
+    expect(page.locator("#found")).to_contain_text(f"181 of {last} events match")
+    expect(found).to_have_count(100)
+    page.get_by_role("button", name="81 earlier matches").click()
+    expect(found).to_have_count(181)
+    assert found.evaluate_all("rows => rows.map(r => +r.dataset.at)") == sorted(
+        found.evaluate_all("rows => rows.map(r => +r.dataset.at)")
+    )
+
+
+def test_a_filter_goes_on_finding_while_the_run_goes_on(server: Server, page: Page) -> None:
+    start(page, server, "rounds")
+    page.get_by_role("combobox", name="Kind of event").select_option("run_completed")
+    mood(page, "completed")
+    expect(page.locator("#found li")).to_have_count(1)
+
+
+def test_a_node_whose_rows_are_far_away_leads_to_the_event_it_has_its_state_from(
+    server: Server, page: Page
+) -> None:
+    start(page, server, "rounds")
+    mood(page, "completed")
+    page.reload()
+    first = page.locator("#graph [data-name='begin']")
+    first.press("Enter")
+    expect(page.locator("#timeline [aria-current]")).to_contain_text("begin")

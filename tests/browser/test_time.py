@@ -80,15 +80,21 @@ def test_repeats_are_one_row_that_opens(server: Server, page: Page) -> None:
 def test_the_timeline_is_filtered_by_kind_and_by_node(server: Server, page: Page) -> None:
     start(page, server, "trader")
     mood(page, "waiting")
-    shown = page.locator("#timeline > li").filter(visible=True)
+    shown = page.locator("#found li")
 
     page.get_by_role("combobox", name="Kind of event").select_option("node_started")
     page.get_by_role("combobox", name="Node", exact=True).select_option("approve")
 
     expect(shown).to_have_count(1)
     expect(shown).to_contain_text("approve started")
+    expect(page.locator("#timeline")).to_be_hidden()
     page.get_by_role("searchbox", name="Filter").fill("nothing of the kind")
-    expect(page.get_by_text("No event matches.")).to_be_visible()
+    expect(page.locator("#found")).to_contain_text("No event of this run matches.")
+    expect(page.locator("#found-said")).to_have_text("No event of this run matches.")
+
+    page.get_by_role("button", name="Show all").press("Enter")
+    expect(page.locator("#timeline")).to_be_visible()
+    expect(page.get_by_role("searchbox", name="Filter")).to_be_focused()
 
 
 def test_the_rows_of_a_called_run_fold_and_stay_so_while_the_run_goes_on(server: Server, page: Page) -> None:

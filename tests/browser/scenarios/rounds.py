@@ -1,4 +1,4 @@
-"""Rounds of two nodes, seven events each: as many as the input says."""
+"""A beginning, and rounds of two nodes, seven events each: as many as the input says."""
 
 import asyncio
 
@@ -6,6 +6,9 @@ from playground import Scenario, ScenarioEnv, Workflow, go
 
 
 def make(_: ScenarioEnv) -> Workflow:
+    def begin(rounds):
+        return go("work", rounds)
+
     async def work(rounds, ctx):
         await asyncio.sleep(0)
         return go("check", rounds, done=(ctx.shared.get("done") or 0) + 1)
@@ -13,7 +16,7 @@ def make(_: ScenarioEnv) -> Workflow:
     def check(rounds, ctx):
         return go("work", rounds) if ctx.shared["done"] < int(rounds) else ctx.shared["done"]
 
-    return Workflow(max_waves=10_000).entry("work").add("work", work).add("check", check)
+    return Workflow(max_waves=10_000).entry("begin").add("begin", begin).add("work", work).add("check", check)
 
 
 scenario = Scenario(
