@@ -35,6 +35,7 @@ STYLES = (
     "waterfall",
     "inspector",
     "scrubber",
+    "stage",
     "pages",
 )
 """The files of `static/css`; the first one fixes the order of their layers."""
@@ -62,6 +63,7 @@ SCRIPTS = (
     "js/found",
     "js/size",
     "js/remember",
+    "js/stage",
     "js/scrubber",
 )
 """The files of `static` that the run page needs; who listens comes before who tells.
