@@ -348,11 +348,12 @@ class NodeContext:
         return _result(kept)
 
     async def spawn(
-        self, spec: Plan | Spawnable | ChildSpec, task: str, payload: Mapping[str, object] | None = None
+        self, spec: Plan | Spawnable | ChildSpec, task: JsonValue, payload: Mapping[str, object] | None = None
     ) -> JsonObject:
         """Run a plan, an agent or a workflow as a child and wait for its end.
 
         Args:
+            task: text; anything else is given as its JSON.
             payload: initial values of the child's channels, by name.
 
         Returns:
@@ -362,7 +363,7 @@ class NodeContext:
             RuntimeError: the child failed.
             RecursionError: children nest too deep.
         """
-        return await self._host.subagent.activate(spec, task, self, payload)
+        return await self._host.subagent.activate(spec, task_text(task), self, payload)
 
     async def interrupt(
         self,
@@ -464,6 +465,10 @@ def _is_turn_aware(model: LlmPort | TurnAware) -> TypeGuard[TurnAware]:
     return hasattr(model, "chat_at")
 
 
+_A_CENTURY = 100 * 365.25 * 86_400
+"""Seconds: what lies further ahead is no date that every reader can show."""
+
+
 def addressed(asked: Interrupt, host: Host, node_id: str, path: str) -> dict[str, JsonValue]:
     """A question with its id and its moment of expiry, as it stands in the event."""
     for what, told in (("kind", asked.kind), ("question", asked.question)):
@@ -471,6 +476,10 @@ def addressed(asked: Interrupt, host: Host, node_id: str, path: str) -> dict[str
             raise TypeError(f"node {node_id!r} asks with a {what} of type {type(told).__name__}: use text")
     data = asked.to_json()
     if asked.expires_in is not None:
+        if asked.expires_in > _A_CENTURY:
+            raise ValueError(
+                f"node {node_id!r} asks with an expiry in {asked.expires_in:g} s: use up to a hundred years"
+            )
         data["expires_at"] = host.now() + asked.expires_in
     frozen = _frozen(data, f"question of node {node_id!r}")
     return {**frozen, "id": host.park_id(path), "node": node_id}
@@ -493,7 +502,11 @@ def _failure(error: Exception) -> JsonObject:
 def error_text(error: BaseException) -> str:
     """An error as events tell it: its type and what it says, as text that any log can keep."""
     said = error.args[0] if isinstance(error, KeyError) and error.args else error
-    text = f"{type(error).__name__}: {said}" if str(said) else type(error).__name__
+    try:
+        what = str(said)
+    except Exception:  # noqa: BLE001 - an error of the user's own that cannot say what it is
+        what = ""
+    text = f"{type(error).__name__}: {what}" if what else type(error).__name__
     return text.encode("utf-8", "replace").decode()[:4000]
 
 

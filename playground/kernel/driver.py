@@ -478,7 +478,9 @@ class Driver:
                 except Parked as parked:
                     self._park(key, parked.interrupts)
                     return
-                except (Exception, asyncio.CancelledError, BaseExceptionGroup) as error:
+                except (KeyboardInterrupt, GeneratorExit):
+                    raise  # the program is to end, or this coroutine to be closed
+                except BaseException as error:
                     if self.tree.broken is not None:
                         raise
                     if self._is_stopping(error):

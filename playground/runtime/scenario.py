@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
@@ -25,7 +26,7 @@ from playground.kernel.eventlog import Event
 from playground.kernel.graph import Plan
 from playground.kernel.ports import ChildSpec, LlmPort, Spawnable
 from playground.kernel.run import Run
-from playground.kernel.values import JsonObject, JsonValue
+from playground.kernel.values import JsonObject, JsonValue, freeze
 from playground.runtime.llm import ScriptedLlm, ScriptEntry
 
 Text: TypeAlias = Mapping[str, str]
@@ -35,6 +36,8 @@ Runnable: TypeAlias = Plan | Spawnable | ChildSpec
 """What can be run: an agent, a workflow, a plan, or a plan with its own model and tools."""
 
 LANGUAGES = ("en", "zh")
+
+_KEY = re.compile(r"(?=.*\w)[^/]{1,100}")
 
 
 class Stage(Protocol):
@@ -261,10 +264,26 @@ class Scenario:
     requires: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if not isinstance(self.key, str) or not _KEY.fullmatch(self.key) or not self.key.isprintable():
+            raise ValueError(
+                f"a scenario's key is part of addresses, which {str(self.key)[:40]!r} cannot be: "
+                "use up to 100 characters without a slash, and letters or digits among them"
+            )
+        freeze(self._said(), f"scenario {self.key!r}")
         for name in ("title", "summary", "teaches", "default_input"):
             missing = [lang for lang in LANGUAGES if lang not in getattr(self, name)]
             if missing:
                 raise ValueError(f"scenario {self.key!r} has no {name} in {', '.join(missing)}: add it")
+
+    def _said(self) -> JsonObject:
+        """What a scenario says of itself, which pages and programs are sent."""
+        texts = (self.title, self.summary, self.teaches, self.default_input)
+        return {
+            "texts": [cast("JsonValue", dict(text)) for text in texts],
+            "concepts": list(self.concepts),
+            "input_schema": self.input_schema,
+            "lesson": [cast("JsonValue", step.to_json()) for step in self.lesson],
+        }
 
     def build(self, lang: str, env: ScenarioEnv) -> Runnable | Staged:
         """What is run, made anew, for a reader of `lang`."""

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import cast
 
 from playground.backends import Documents
-from playground.kernel import Event, JsonObject, LlmPort, Plan, root_of
+from playground.kernel import ChildSpec, Event, JsonObject, LlmPort, Plan, root_of
+from playground.kernel.body import error_text
 from playground.kernel.scheduler import child_spec
-from playground.runtime.scenario import Runnable, Scenario, ScenarioEnv, Staged
+from playground.runtime.scenario import Scenario, ScenarioEnv, Staged
 from playground.sessions.catalog import Catalog
 from playground.sessions.errors import Conflict, NotFound
 
@@ -46,8 +47,12 @@ class Blueprints:
         self._pace = pace
         self._sketches: dict[tuple[str, str], Sketch] = {}
 
-    def build(self, scenario: Scenario, lang: str) -> Runnable | Staged:
-        """A scenario with all that it needs to run."""
+    def build(self, scenario: Scenario, lang: str) -> ChildSpec | Staged:
+        """A scenario with all that it needs to run.
+
+        Raises:
+            Conflict: its `make` raised, or gave what cannot be run.
+        """
         entry = self._catalog.get(scenario.key)
         env = ScenarioEnv.from_environ(
             lang,
@@ -56,7 +61,13 @@ class Blueprints:
             files=entry.path.parent / entry.path.stem,
             real=self.model,
         )
-        return scenario.build(lang, env)
+        try:
+            made = scenario.build(lang, env)
+            return made if isinstance(made, Staged) else child_spec(made)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a user's build function may raise anything
+            raise Conflict(f"scenario {scenario.key!r} cannot be built: {error_text(error)}") from error
 
     def sketch(self, scenario: Scenario, lang: str) -> Sketch:
         """A scenario with nothing set up to run it; built once, as no plan changes after that."""
@@ -64,7 +75,7 @@ class Blueprints:
         if known is None or known.scenario is not scenario or known.model is not self.model:
             made = self.build(scenario, lang)
             staged = isinstance(made, Staged)
-            plan = made.sketch() if isinstance(made, Staged) else child_spec(made).plan
+            plan = made.sketch() if isinstance(made, Staged) else made.plan
             known = self._sketches[scenario.key, lang] = Sketch(scenario, self.model, plan, staged)
         return known
 
@@ -78,8 +89,10 @@ class Blueprints:
         scenario = self._catalog.scenario(key)
         try:
             return self.sketch(scenario, lang).plan
+        except Conflict:
+            raise
         except Exception as error:
-            raise Conflict(f"scenario {key!r} cannot be built: {type(error).__name__}: {error}") from error
+            raise Conflict(f"scenario {key!r} cannot be built: {error_text(error)}") from error
 
     def plan_of(self, events: Sequence[Event], run_id: str) -> Plan | None:
         """The plan that a tree was run with; None for a child run, or where the scenario is gone."""

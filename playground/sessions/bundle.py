@@ -100,6 +100,8 @@ def _event(found: JsonObject, before: Sequence[Event]) -> Event:
         raise ValueError(f"{data['child']} is no child run of {run_id}")
     if not before:
         text_in(data, "task")
+    if data.get("expires_at") is not None:
+        _seconds(data["expires_at"])
     if "breakpoints" in data:
         checked_breakpoints(list_in(data, "breakpoints"))
     event = Event(

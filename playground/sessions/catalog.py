@@ -16,6 +16,7 @@ from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import TypeAlias
 
+from playground.kernel.body import error_text
 from playground.runtime.scenario import Scenario
 from playground.sessions.errors import Conflict, NotFound
 
@@ -55,7 +56,7 @@ class Catalog:
     """
 
     def __init__(self, places: Iterable[Path]) -> None:
-        self._places = [Path(place) for place in places]
+        self._places = [Path(place).absolute() for place in places]
         self._read: dict[str, tuple[_Stamp, Entry]] = {}
         self._files: dict[str, _Stamp] = {}
         self._entries: dict[str, Entry] = {}
@@ -149,14 +150,21 @@ def load(path: Path) -> Entry:
     try:
         source = path.read_text(encoding="utf-8")
         scenario = _scenario_in(path)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's file may raise anything
+        missing = tuple(extra for extra in scenario.requires if not _is_there(extra))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - a user's file may raise anything
         where = _line_of(error, path)
-        reason = f"{path.name}{f', line {where}' if where else ''}: {type(error).__name__}: {error}"
+        reason = f"{path.name}{f', line {where}' if where else ''}: {error_text(error)}"
         return Entry(path.stem, path, source, error=reason, trace=_trace(error, path))
-    missing = tuple(
-        extra for extra in scenario.requires if find_spec(_MODULES_OF_EXTRAS.get(extra, extra)) is None
-    )
     return Entry(scenario.key, path, source, scenario, missing=missing)
+
+
+def _is_there(extra: str) -> bool:
+    try:
+        return find_spec(_MODULES_OF_EXTRAS.get(extra, extra)) is not None
+    except ModuleNotFoundError:  # of the package that it would be in
+        return False
 
 
 def _scenario_in(path: Path) -> Scenario:
@@ -196,4 +204,5 @@ def _trace(error: BaseException, path: Path) -> str:
     shown = traceback.StackSummary.from_list(frames[own[0] :] if own else [])
     for frame in shown:
         frame.filename = Path(frame.filename).name
-    return "".join([*shown.format(), *traceback.format_exception_only(error)])[-8000:]
+    text = "".join([*shown.format(), *traceback.format_exception_only(error)])[-8000:]
+    return text.encode("utf-8", "replace").decode()

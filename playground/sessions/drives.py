@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from playground.backends import Store
 from playground.kernel import Bus, ChildSpec, JsonObject, LogConflict, Run, RunState, Scheduler, root_of
+from playground.kernel.body import error_text
 from playground.kernel.scheduler import child_spec
 from playground.runtime.scenario import Scenario, Staged
 from playground.sessions.blueprints import Blueprints
@@ -126,12 +127,12 @@ class Drives:
             if isinstance(made, Staged):
                 await self._on_stage(drive, made, work)
             else:
-                await self._work(drive, child_spec(made), work)
+                await self._work(drive, made, work)
             await self._settle(run_id)
         except LogConflict:
             _log.warning("run %s is being driven by another process; this one lets go", run_id)
-        except Exception as error:  # noqa: BLE001 - a crash of this run alone
-            drive.error = error
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a crash of this run alone
+            drive.error = error if isinstance(error, Exception) else RuntimeError(error_text(error))
             if not isinstance(error, SessionError | ValueError):
                 _log.exception("driving run %s stopped; it can be continued", run_id)
 

@@ -271,6 +271,15 @@ async def test_a_spawn_gives_the_childs_id_state_output_and_channels_as_ones_own
     }
 
 
+async def test_a_child_is_given_text_or_the_json_of_its_task() -> None:
+    async def body(x: JsonValue, ctx: NodeContext) -> JsonValue:
+        inner = Plan().add(does("in", lambda task: task))
+        return [(await ctx.spawn(inner, task))["output"] for task in ("tea", {"a": [1, None]}, None)]
+
+    run, _ = await ran(plan_of(does("n", body)))
+    assert run.final_output == ["tea", '{"a": [1, null]}', ""]
+
+
 async def test_a_child_that_fails_fails_the_call_and_a_body_may_go_on() -> None:
     child = Plan().add(does("bad", lambda x: 1 / 0))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
@@ -140,6 +141,23 @@ async def test_goto_end_ends_the_run_cleanly() -> None:
     run = await Scheduler().run(plan)
     assert (run.state, run.final_output) == (RunState.COMPLETED, "out")
     assert plan.explain(run, "b").code == "ended"
+
+
+class Own(BaseException):
+    """What only its maker knows."""
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), Own("x"), asyncio.CancelledError()])
+@pytest.mark.parametrize("beside", [{}, {"b": lambda x: "b"}])
+async def test_whatever_a_body_raises_fails_its_node_and_leaves_nothing_else(
+    error: BaseException, beside: dict[str, Callable[[object], object]]
+) -> None:
+    async def body(x: object) -> None:
+        raise error
+
+    run, _ = await failed(plan_of(a=body, **beside))
+    assert run.final_output.startswith(f"node 'a' failed: {type(error).__name__}")
+    assert run.open_nodes == []
 
 
 async def test_a_condition_that_raises_fails_the_run_and_names_its_edge() -> None:
@@ -528,6 +546,7 @@ async def test_a_sum_that_is_no_number_any_more_fails_the_run_and_changes_nothin
         (Interrupt("input", question=None), "asks with a question of type NoneType: use text"),
         (Interrupt("input", {1, 2}), "holds {1, 2} of type set"),
         (Interrupt("input", expires_in=float("nan")), "holds nan"),
+        (Interrupt("input", expires_in=1e18), "asks with an expiry in 1e+18 s: use up to a hundred years"),
         (Interrupt("input", default=b"x"), "holds b'x' of type bytes"),
     ],
 )

@@ -31,6 +31,39 @@ def test_a_file_that_leaves_the_program_is_only_broken(folder: Path) -> None:
     assert "SystemExit" in Catalog([folder]).get("bad").error
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "class Own(BaseException): pass\nraise Own('x')",
+        "import asyncio\nraise asyncio.CancelledError",
+        "class Mute(Exception):\n    def __str__(self): raise ValueError\nraise Mute",
+        "raise ValueError('\\ud800')",
+        "def f(): f()\nf()",
+    ],
+)
+def test_whatever_a_file_raises_it_is_only_broken(folder: Path, text: str) -> None:
+    (folder / "bad.py").write_text(text, encoding="utf-8")
+    entry = Catalog([folder]).get("bad")
+    assert entry.scenario is None
+    assert entry.error.startswith("bad.py, line ")
+    (entry.error + entry.trace).encode("utf-8")
+
+
+def test_a_folder_that_is_named_from_here_shows_lines_too(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "bad.py").write_text("x = 1\nx / 0", encoding="utf-8")
+    monkeypatch.chdir(folder)
+    assert Catalog([Path()]).get("bad").error.startswith("bad.py, line 2: ZeroDivisionError")
+
+
+def test_an_extra_in_a_package_that_is_not_there_is_missing(folder: Path) -> None:
+    path = folder / "asks.py"
+    text = path.read_text(encoding="utf-8").replace("make=", 'requires=("no_such.extra",), make=')
+    path.write_text(text, encoding="utf-8")
+    assert Catalog([folder]).get("asks").missing == ("no_such.extra",)
+
+
 def test_a_file_without_a_scenario_says_how_to_end_it(folder: Path) -> None:
     (folder / "bad.py").write_text("x = 1", encoding="utf-8")
     with pytest.raises(Conflict, match="end it with scenario = Scenario"):
@@ -88,3 +121,25 @@ async def test_a_plan_is_built_once_for_a_language_until_its_file_changes(
         assert sessions.blueprints.plan("asks", "zh") is not plan
         os.utime(folder / "asks.py", ns=(1, 1))
         assert sessions.blueprints.plan("asks") is not plan
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("import sys\n    sys.exit(3)", "SystemExit: 3"),
+        ("raise type('Own', (BaseException,), {})('x')", "Own: x"),
+        ("return None", "TypeError: NoneType cannot be run"),
+    ],
+)
+async def test_a_scenario_that_cannot_be_built_harms_only_itself(
+    folder: Path, opened: Opener, body: str, why: str
+) -> None:
+    path = folder / "bad.py"
+    text = (folder / "asks.py").read_text(encoding="utf-8").replace('key="asks"', 'key="bad"')
+    path.write_text(text.replace("def build(env):", f"def build(env):\n    {body}\n", 1), encoding="utf-8")
+    async with opened("memory:") as sessions:
+        with pytest.raises(Conflict, match=f"scenario 'bad' cannot be built: {why}"):
+            await sessions.start("bad")
+        with pytest.raises(Conflict, match="scenario 'bad' cannot be built"):
+            sessions.blueprints.plan("bad")
+        await sessions.start("asks")
