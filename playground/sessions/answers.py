@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
+from referencing import Registry
+from referencing.exceptions import Unresolvable
 
 from playground.kernel import Interrupt, JsonObject, JsonValue
 from playground.kernel.run import VERDICT
@@ -49,13 +51,20 @@ def check_input(scenario: Scenario, value: JsonValue) -> None:
 
 
 def schema_errors(schema: Mapping[str, JsonValue], value: JsonValue) -> dict[str, str]:
-    """What is wrong with a value, by the path of the field; empty: it fits."""
+    """What is wrong with a value, by the path of the field; empty: it fits.
+
+    A reference to elsewhere is not followed: whoever writes a schema gets no request of the server's.
+    """
     try:
         Draft202012Validator.check_schema(schema)
-        found = Draft202012Validator(schema).iter_errors(value)
+        found = Draft202012Validator(schema, registry=Registry()).iter_errors(value)
         return {".".join(map(str, error.absolute_path)): error.message for error in found}
     except SchemaError as error:
         return {"": f"the schema itself is wrong: {error.message}"}
+    except Unresolvable as error:
+        return {"": f"the schema itself is wrong: it refers to {error.ref}, which is not in it"}
+    except RecursionError:
+        return {"": "the schema itself is wrong: it refers to itself without end"}
 
 
 def answer_value(asked: Interrupt, answer: Answer) -> JsonValue:
