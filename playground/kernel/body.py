@@ -273,7 +273,7 @@ class NodeContext:
                 f"node {self.node_id!r} calls a model and there is none: pass llm= to the Scheduler"
             )
         asked = [len(messages), messages[-1] if messages else None, system]
-        key = self._call_key("model", "", asked)
+        key = self.call_key("model", "", asked)
         had = self._activation.calls.get(key)
         if had is not None:
             return _reply(had)
@@ -329,7 +329,7 @@ class NodeContext:
                 f"node {self.node_id!r} calls tool {name!r} and there are none: pass tools= to the Scheduler"
             )
         given = _frozen(arguments or {}, f"arguments of tool {name!r} in node {self.node_id!r}")
-        key = self._call_key("tool", name, given)
+        key = self.call_key("tool", name, given)
         had = self._activation.calls.get(key)
         if had is not None:
             return _result(had)
@@ -383,7 +383,7 @@ class NodeContext:
             kind, payload, question, schema=schema, expires_in=expires_in, default=default
         ).suspend
         assert asked is not None
-        key = self._call_key("ask", kind, [question, asked.payload])
+        key = self.call_key("ask", kind, [question, asked.payload])
         interrupt_id = self._activation.asks.get(key)
         if interrupt_id in self._activation.answers:
             return thaw(self._activation.answers[interrupt_id])
@@ -433,10 +433,6 @@ class NodeContext:
             raise Parked(parked)
         return [task.result() for task in tasks]
 
-    def call_key(self, kind: str, name: str, asked: object) -> str:
-        """The key under which this activation remembers a call: what was asked, and which of equals it is."""
-        return self._call_key(kind, name, asked)
-
     @property
     def host(self) -> Host:
         """The engine behind this context, for ports that are part of it."""
@@ -447,7 +443,8 @@ class NodeContext:
         """What this activation remembers."""
         return self._activation
 
-    def _call_key(self, kind: str, name: str, asked: object) -> str:
+    def call_key(self, kind: str, name: str, asked: object) -> str:
+        """The key under which this activation remembers a call: what was asked, and which of equals it is."""
         text = _ENCODE(asked)
         digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
         base = f"{self._scope}{kind}:{name}:{digest}"
