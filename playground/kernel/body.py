@@ -614,7 +614,11 @@ class SubPlanBody:
 
 
 def task_text(input: JsonValue) -> str:
-    """A node's input as the task of a child run: text as it is, anything else as JSON."""
+    """A node's input as the task of a child run: text as it is, anything else as JSON.
+
+    Raises:
+        NotJson: it is neither.
+    """
     if isinstance(input, str):
         return input
-    return "" if input is None else json.dumps(input, ensure_ascii=False)
+    return "" if input is None else json.dumps(freeze(input, "the task"), ensure_ascii=False)

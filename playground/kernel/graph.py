@@ -16,7 +16,7 @@ from playground.kernel import readiness
 from playground.kernel.channels import Channel, last
 from playground.kernel.command import END
 from playground.kernel.readiness import Reason
-from playground.kernel.values import JsonObject, JsonValue
+from playground.kernel.values import JsonObject, JsonValue, freeze
 
 if TYPE_CHECKING:
     from playground.kernel.body import NodeBody
@@ -141,7 +141,7 @@ class Plan:
             ValueError: an id is taken, or is no id.
         """
         for node in nodes:
-            if not node.id or "#" in node.id or node.id == END:
+            if not isinstance(node.id, str) or not node.id or "#" in node.id or node.id == END:
                 raise ValueError(f"node id {node.id!r} will not do: use any other text, without '#'")
             if node.id in self.nodes:
                 raise ValueError(f"duplicate node id {node.id!r}: give each node a name of its own")
@@ -226,6 +226,9 @@ class Plan:
         """The channel of that name; one is declared on the fly if the plan is open."""
         found = self.channels.get(key)
         if found is None and self.open_channels:
+            if not isinstance(key, str):
+                raise TypeError(f"a write to the channel {key!r}: channels are named by text")
+            freeze(key, "name of a channel")
             found = self.channels[key] = last()
             self._on_the_fly.add(key)
         return found

@@ -23,7 +23,7 @@ from playground.kernel.types import RunState
 from playground.kernel.values import JsonValue
 from playground.runtime.context import ContextStrategy
 from playground.runtime.multiagent import register_agent_tool
-from playground.runtime.parts import Tool, add_tool
+from playground.runtime.parts import Tool, add_tool, checked_model
 from playground.runtime.react import (
     MAX_TURNS,
     Recall,
@@ -70,7 +70,7 @@ class Agent:
 
     Raises:
         ValueError: two tools or teammates have one name, or `max_turns` is below 1.
-        TypeError: a tool's parameters cannot be described.
+        TypeError: a tool's parameters cannot be described, or `model` is no model.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Agent:
         if max_turns < 1:
             raise ValueError(f"agent {name!r} has max_turns={max_turns}: it needs at least one to answer")
         self.name = name
-        self.model = model
+        self.model = checked_model(model, f"agent {name!r}")
         self.instruction = instruction
         self.description = description or (instruction if isinstance(instruction, str) else "")
         self.bus = bus if bus is not None else Bus()

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from playground.kernel.body import FnBody, NodeBody, SubPlanBody
 from playground.kernel.graph import EdgePredicate, Plan
-from playground.kernel.ports import ChildSpec, Spawnable
+from playground.kernel.ports import ChildSpec, LlmPort, Spawnable
 from playground.kernel.values import JsonValue
 from playground.runtime.tools import SideEffect, ToolRegistry, ToolSpec
 
@@ -23,6 +23,20 @@ State: TypeAlias = Mapping[str, JsonValue]
 
 Tool: TypeAlias = ToolSpec | Callable[..., object]
 """A tool as it is given: a spec, or a function that describes itself."""
+
+
+def checked_model(model: LlmPort | None, whose: str) -> LlmPort | None:
+    """`model`, if it is one; a name of a model is none, and would be found out in the middle of a run.
+
+    Raises:
+        TypeError: it has no method `chat`.
+    """
+    if model is not None and not isinstance(model, LlmPort):
+        raise TypeError(
+            f"the model of {whose} is {model!r}, which cannot chat: "
+            "give ScriptedLlm(...), OpenAICompatibleLlm(...) or another LlmPort"
+        )
+    return model
 
 
 def add_tool(registry: ToolRegistry, tool: Tool, side_effect: SideEffect = "read") -> None:

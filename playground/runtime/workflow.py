@@ -26,7 +26,7 @@ from playground.kernel.ports import ChildSpec, LlmPort, ToolPort
 from playground.kernel.run import Run
 from playground.kernel.scheduler import Scheduler
 from playground.kernel.values import JsonObject, JsonValue
-from playground.runtime.parts import Body, Labelled, Route, State, Tool, add_tool, body_of
+from playground.runtime.parts import Body, Labelled, Route, State, Tool, add_tool, body_of, checked_model
 from playground.runtime.result import RunResult
 from playground.runtime.tools import ToolRegistry
 
@@ -97,7 +97,7 @@ class Workflow:
         name: str = "",
         description: str = "",
     ) -> None:
-        self.model = model
+        self.model = checked_model(model, "a workflow")
         self.bus = bus if bus is not None else Bus()
         self.tools = _port(tools, self.bus)
         self.store: CheckpointStore = store if store is not None else InMemoryStore()
@@ -114,7 +114,13 @@ class Workflow:
     # Drawing.
 
     def channel(self, name: str, channel: Channel) -> Self:
-        """Declare a piece of state and how writes to it are merged: `append()`, `add()`, `merge()`."""
+        """Declare a piece of state and how writes to it are merged: `append()`, `add()`, `merge()`.
+
+        Raises:
+            TypeError: `channel` is none of these.
+        """
+        if not isinstance(channel, Channel):
+            raise TypeError(f"channel {name!r} is {channel!r}: use append(), add(), merge() or last()")
         self._channels[name] = channel
         return self
 

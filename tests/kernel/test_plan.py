@@ -59,8 +59,8 @@ async def test_a_mistake_in_the_drawing_is_named_before_anything_runs(drawn: obj
     assert await scheduler.eventlog.events("r") == []
 
 
-@pytest.mark.parametrize("key", ["", "a#b", "__end__"])
-def test_some_texts_are_no_node_ids(key: str) -> None:
+@pytest.mark.parametrize("key", ["", "a#b", 5, "__end__"])
+def test_some_values_are_no_node_ids(key: object) -> None:
     with pytest.raises(ValueError, match="will not do: use any other text, without '#'"):
         Plan().add(step(key))
 

@@ -19,7 +19,7 @@ from playground import (
     send,
     wait_human,
 )
-from playground.kernel import ChildSpec, InMemoryEventLog, InMemoryStore, Outcome
+from playground.kernel import ChildSpec, InMemoryEventLog, InMemoryStore, NotJson, Outcome
 
 
 def approval(**stores: object) -> Workflow:
@@ -196,3 +196,27 @@ async def test_a_loop_that_never_ends_fails_after_max_waves() -> None:
     result = await Workflow(max_waves=5).add("n", lambda _: go("n")).run()
     assert result.status == "failed"
     assert result.metrics["waves"] == 5
+
+
+@pytest.mark.parametrize("key", [5, None, ("a", "b"), "\ud800"])
+async def test_a_write_to_what_is_no_name_fails_the_run_and_declares_nothing(key: object) -> None:
+    result = await Workflow().add("a", lambda x: {key: 1}).run("x")
+    assert result.status is RunState.FAILED
+    assert "node 'a'" in str(result.output)
+    assert "channel" in str(result.output)
+    assert result.state == {}
+
+
+@pytest.mark.parametrize("input", [float("nan"), {"a": {1}}, b"x"])
+async def test_an_input_that_is_not_json_is_refused_by_name(input: object) -> None:
+    with pytest.raises(NotJson, match="which is not JSON"):
+        await Workflow().add("a", lambda x: x).run(input)  # type: ignore[arg-type]
+
+
+def test_a_model_or_channel_that_is_none_is_found_out_at_once() -> None:
+    with pytest.raises(TypeError, match=r"the model of a workflow is 'gpt', which cannot chat: give"):
+        Workflow(model="gpt")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"the model of agent 'a' is 'gpt', which cannot chat: give"):
+        Agent("a", model="gpt")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"channel 'c' is 5: use append"):
+        Workflow().channel("c", 5)  # type: ignore[arg-type]
