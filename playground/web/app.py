@@ -51,6 +51,7 @@ ROUTES: list[BaseRoute] = [
     Route("/runs/{run_id}/compare/{other}", pages.compare),
     Route("/runs/{run_id}/without/{at}", pages.without),
     Route("/waiting", pages.waiting),
+    Route("/waiting", pages.decide_all, methods=["POST"]),
     Route("/model", pages.model),
     Route("/model", pages.set_model, methods=["POST"]),
     Route("/api/scenarios", api.scenarios),

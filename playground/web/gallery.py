@@ -705,8 +705,20 @@ def pages(lang: Language) -> dict[str, str]:
         "branches": page("compare", lang, tree=tree_sample(lang, ""), comparison=None, title=TITLE[lang]),
         "runs": page("runs", lang, list=listed),
         "runs-empty": page("runs", lang, list=replace(listed, runs=(), waiting=0)),
-        "waiting": page("waiting", lang, steps=(replace(step, scenario=TITLE[lang]), input_sample(lang))),
-        "waiting-empty": page("waiting", lang, steps=()),
+        "waiting": page(
+            "waiting",
+            lang,
+            steps=(
+                replace(step, scenario=TITLE[lang]),
+                replace(step, id="pay", scenario=TITLE[lang]),
+                input_sample(lang),
+            ),
+            decided=None,
+            refused=(),
+        ),
+        "waiting-empty": page(
+            "waiting", lang, steps=(), decided=1, refused=("pay is already approved by Ana",)
+        ),
         "decision": page("decision", lang, step=replace(step, scenario=TITLE[lang])),
         "decision-done": page("decision", lang, step=replace(step, decision=decision_sample(lang))),
         "problem": page("error", lang, problem=problem),

@@ -7,7 +7,7 @@ and anyone else with a redirect to the page itself.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 
 from starlette.exceptions import HTTPException
@@ -18,7 +18,17 @@ from starlette.types import Receive, Scope, Send
 from playground.kernel import Interrupt, JsonValue, RunState, root_of
 from playground.kernel.values import thaw
 from playground.runtime.openai_lite import OpenAICompatibleLlm
-from playground.sessions import Answer, Conflict, Invalid, NotFound, Options, Sessions, family, what_if
+from playground.sessions import (
+    Answer,
+    Conflict,
+    Invalid,
+    NotFound,
+    Options,
+    SessionError,
+    Sessions,
+    family,
+    what_if,
+)
 from playground.web import bodies, forms, gallery, keepsake, paths, render, runviews, stops, templating, views
 from playground.web.branchviews import BranchTree, Comparison, branch_tree, comparison
 from playground.web.desk import desk_of, sessions_of
@@ -400,6 +410,12 @@ def _root(request: Request) -> str:
 @_page
 async def waiting(request: Request) -> Response:
     """`GET /waiting`: the open questions of all runs."""
+    return await _waiting_page(request)
+
+
+async def _waiting_page(
+    request: Request, decided: int | None = None, refused: Sequence[str] = ()
+) -> Response:
     sessions, lang = sessions_of(request), language_of(request)
     records, _ = await sessions.find(state=RunState.SUSPENDED, limit=MOST_WAITING)
     steps = []
@@ -409,7 +425,30 @@ async def waiting(request: Request) -> Response:
             title = views.title_of(sessions, record.scenario, lang)
             asked = [a for a in story.run.interrupts.values() if a.kind != "breakpoint"]
             steps += [replace(runviews.parked_step(story, a, lang), scenario=title) for a in asked]
-    return html(templating.page("waiting", lang, steps=tuple(steps)))
+    return html(templating.page("waiting", lang, steps=tuple(steps), decided=decided, refused=refused))
+
+
+@_page
+async def decide_all(request: Request) -> Response:
+    """`POST /waiting`: approve or reject the steps that the page showed, and no other ones."""
+    posted, sessions = await bodies.form(request), sessions_of(request)
+    verdict, by = posted.get("verdict", ""), posted.get("by", "").strip()[:100]
+    if verdict not in ("approve", "reject"):
+        raise HTTPException(400, "the form names no verdict: use its buttons")
+    answer = Answer(approved=verdict == "approve", comment=posted.get("comment", "").strip()[:2000])
+    shown: dict[str, dict[str, Answer]] = {}
+    for name, value in posted.items():
+        if name.startswith("step:"):
+            run_id, _, interrupt = value.partition(" ")
+            shown.setdefault(run_id, {})[interrupt] = answer
+    decided, refused = 0, list[str]()
+    for run_id, answers_of_run in shown.items():
+        try:
+            await sessions.answer(run_id, answers_of_run, by=by, via=VIA)
+            decided += len(answers_of_run)
+        except SessionError as error:
+            refused.append(str(error))
+    return await _waiting_page(request, decided, refused)
 
 
 @_page

@@ -410,6 +410,28 @@ def test_the_waiting_page_gathers_the_questions_of_all_runs(client: Client) -> N
     assert any(form["action"] == f"/runs/{run_id}/answers" for form in found.all("form"))
 
 
+def test_all_that_the_waiting_page_showed_is_decided_at_once_and_nothing_else(scenario_folder: Path) -> None:
+    with serving(store="memory:", scenarios=[scenario_folder]) as fresh:
+        first, second = (fresh.start("asks", "suspended") for _ in range(2))
+        form = page(fresh, "/waiting").one(".all")
+        shown = {field["name"]: field["value"] for field in form.all("[type=hidden]")}
+        fresh.answer(first, "check", approved=True)
+        later = fresh.start("asks", "suspended")
+        answer = parse(post(fresh, "/waiting", {**shown, "verdict": "reject", "comment": "not today"}).text)
+        states = {id: fresh.until(id, state) for id, state in ((first, "completed"), (second, "completed"))}
+        waits = fresh.get(f"/api/runs/{later}").json()["state"]
+
+    assert "1 step is decided." in answer.text
+    assert "check is already approved" in answer.one(".notice--fail").text
+    assert states[second]["output"] == "False None not today"
+    assert waits == "suspended"
+
+
+@pytest.mark.parametrize("form", [{"by": "ana"}, {"verdict": "maybe"}])
+def test_without_a_verdict_nothing_is_decided(client: Client, form: dict[str, str]) -> None:
+    assert post(client, "/waiting", form).status_code == 400
+
+
 def test_every_question_has_a_plain_page(client: Client) -> None:
     run_id = client.start("asks", "suspended")
     found = page(client, f"/runs/{run_id}/steps/check")
