@@ -54,6 +54,7 @@ SCRIPTS = (
     "js/graph",
     "js/fade",
     "js/fold",
+    "js/focus",
     "js/select",
     "js/ticks",
     "js/rows",

@@ -37,10 +37,12 @@ latest.addEventListener("click", () => {
   document.querySelector("[data-go=last]").click();
 });
 
-// The question goes where the eyes are: a card that arrives takes the focus, unless someone is busy elsewhere.
+// The question goes where the eyes are: a card that arrives takes the focus, unless someone is busy elsewhere; then it is
+// said where a screen reader hears it.
 new MutationObserver((changes) => {
   const open = ".step:not(.step--decided)";
   const added = changes.flatMap((change) => [...change.addedNodes]).filter((node) => node.matches);
   const card = added.map((node) => (node.matches(open) ? node : node.querySelector(open))).find(Boolean);
   if (card && document.activeElement === document.body) card.focus({ preventScroll: true });
+  else if (card) document.getElementById("asked").textContent = card.querySelector(".step__title").textContent;
 }).observe(document.querySelector(".run__now"), { childList: true, subtree: true });
