@@ -132,6 +132,7 @@ class SqliteFile:
             self._writer.execute("pragma busy_timeout = 0")
             self._reader = _connect(path)
             self._reader.execute("pragma query_only = on")
+            self._inode = path.stat().st_ino
         except OSError as error:
             raise unusable(path, error) from error
         except sqlite3.Error as error:
@@ -142,6 +143,7 @@ class SqliteFile:
 
         def work() -> T:
             try:
+                self._check_place()
                 with self._transaction() as db:
                     return change(db)
             except sqlite3.OperationalError as error:
@@ -182,6 +184,18 @@ class SqliteFile:
         finally:
             if db.in_transaction:
                 db.execute("rollback")
+
+    def _check_place(self) -> None:
+        """Refuse to write where nobody will find it: SQLite goes on in a file that has been deleted."""
+        try:
+            there = self.path.stat().st_ino == self._inode
+        except OSError:
+            there = False
+        if not there:
+            raise StoreError(
+                f"{self.path}: the file was moved or deleted while it was open: "
+                "nothing of this write was kept; put it back, or start again"
+            )
 
     def _failed(self, way_out: str, error: sqlite3.Error) -> StoreError:
         return StoreError(f"{self.path}: {error}: {way_out}")

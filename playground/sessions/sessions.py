@@ -790,7 +790,11 @@ class Sessions:
             NotFound: no such run.
             Conflict: it is being driven.
         """
-        await self._root_run(run_id)
+        try:
+            await self._root_run(run_id)
+        except LogError:  # a log that cannot be read is one more reason to remove it
+            if root_of(run_id) != run_id:
+                raise
         if self.is_driven(run_id):
             raise Conflict(f"run {run_id} is going on: cancel it first")
         self._expiries.drop(run_id)

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from playground.kernel import Interrupt, JsonValue, RunState, root_of
+from playground.kernel import Interrupt, JsonValue, LogError, RunState, root_of
 from playground.kernel.values import thaw
 from playground.runtime.openai_lite import OpenAICompatibleLlm
 from playground.sessions import (
@@ -418,14 +418,18 @@ async def _waiting_page(
 ) -> Response:
     sessions, lang = sessions_of(request), language_of(request)
     records, _ = await sessions.find(state=RunState.SUSPENDED, limit=MOST_WAITING)
-    steps = []
+    steps, unread = [], list(refused)
     for record in records:
         if record.waiting:
-            story = await desk_of(request).watches.story(record.run_id)
+            try:
+                story = await desk_of(request).watches.story(record.run_id)
+            except (SessionError, LogError) as error:  # one bad run must not hide the questions of the others
+                unread.append(str(error))
+                continue
             title = views.title_of(sessions, record.scenario, lang)
             asked = [a for a in story.run.interrupts.values() if a.kind != "breakpoint"]
             steps += [replace(runviews.parked_step(story, a, lang), scenario=title) for a in asked]
-    return html(templating.page("waiting", lang, steps=tuple(steps), decided=decided, refused=refused))
+    return html(templating.page("waiting", lang, steps=tuple(steps), decided=decided, refused=unread))
 
 
 @_page

@@ -270,6 +270,23 @@ async def test_a_store_of_another_version_or_kind_is_refused_in_one_line_and_sta
     assert marker.read_bytes() == before
 
 
+async def test_a_database_that_is_deleted_or_replaced_while_open_is_not_written_to_in_vain(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "runs.db"
+    async with open_store(f"sqlite:{path}") as store:
+        await store.log.append(event(1, n=1))
+        path.rename(tmp_path / "kept.db")
+        with pytest.raises(StoreError, match="was moved or deleted while it was open"):
+            await store.log.append(event(2, n=2))
+        path.touch()
+        with pytest.raises(StoreError, match="was moved or deleted while it was open"):
+            await store.log.append(event(2, n=2))
+        (tmp_path / "kept.db").rename(path)
+        await store.log.append(event(2, n=2))
+        assert await store.log.events("r") == [event(1, n=1), event(2, n=2)]
+
+
 @pytest.mark.parametrize("url", ["", "memory:x", "sqlite:", "file:", "redis:x", "sqlite:x?sync=no", "x.db"])
 def test_an_address_that_names_no_store_is_refused_with_those_that_would(url: str) -> None:
     with pytest.raises(StoreError, match="use memory:, sqlite:PATH or file:DIR"):

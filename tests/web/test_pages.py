@@ -410,6 +410,23 @@ def test_the_waiting_page_gathers_the_questions_of_all_runs(client: Client) -> N
     assert any(form["action"] == f"/runs/{run_id}/answers" for form in found.all("form"))
 
 
+def test_a_run_that_cannot_be_read_is_named_can_be_deleted_and_hides_no_other(
+    scenario_folder: Path, tmp_path: Path
+) -> None:
+    with serving(store=f"file:{tmp_path}/runs", scenarios=[scenario_folder]) as client:
+        bad = client.start("asks", "suspended")
+        good = client.start("asks", "suspended")
+    log = tmp_path / "runs" / f"{bad}.jsonl"
+    lines = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(b"".join([lines[0], b"\xff\n", *lines[2:]]))
+    with serving(store=f"file:{tmp_path}/runs", scenarios=[scenario_folder]) as client:
+        waiting = client.get("/waiting").text
+        assert f"{bad}.jsonl, line 2" in waiting
+        assert f"/runs/{good}" in waiting
+        assert client.delete(f"/api/runs/{bad}").status_code == 204
+        assert [run["run_id"] for run in client.get("/api/runs").json()["runs"]] == [good]
+
+
 def test_all_that_the_waiting_page_showed_is_decided_at_once_and_nothing_else(scenario_folder: Path) -> None:
     with serving(store="memory:", scenarios=[scenario_folder]) as fresh:
         first, second = (fresh.start("asks", "suspended") for _ in range(2))
