@@ -10,9 +10,10 @@ character references, those of the templates become spaces.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import cache
+from functools import partial as partial_of
 from hashlib import sha256
 from typing import Literal
 
@@ -65,6 +66,7 @@ def _environment(language: Language, alone: bool) -> Environment:
         languages=[(code, NAMES[code]) for code in LANGUAGES],
         paths=paths,
         asset=_nowhere if alone else asset,
+        icon_of=partial_of(icon, _nowhere if alone else asset),
         sheet=SHEET,
         config=HTMX,
         part="",
@@ -141,6 +143,13 @@ def lines(partials: Iterable[str]) -> str:
 def asset(name: str) -> str:
     """The address of a static file, with a mark that changes when the file does."""
     return f"{paths.static(name)}?{sha256(content(name)).hexdigest()[:8]}"
+
+
+@cache
+def icon(address: Callable[[str], str], name: str) -> Markup:
+    """An icon of the sprite at an address; a page has so many that macros would be slow."""
+    sprite = escape(f"{address('icons.svg')}#{name}")
+    return Markup(f'<svg class="icon" aria-hidden="true" focusable="false"><use href="{sprite}"/></svg>')  # noqa: S704
 
 
 def _nowhere(_: str) -> str:

@@ -46,6 +46,12 @@ def _pieces(message: str) -> tuple[str, ...]:
     return tuple(_GAP.split(_CODE.sub(r"<code>\1</code>", str(escape(message)))))
 
 
+@cache
+def _plain(language: Language, key: str) -> Markup:
+    """A message without gaps, of which a page has a hundred."""
+    return Translator(language)._filled(key, {})
+
+
 class Translator:
     """The messages of one language, called by key: `t("run.wave", n=3)`."""
 
@@ -59,6 +65,11 @@ class Translator:
         Raises:
             MissingMessage: no such key, or a gap without its value.
         """
+        if not values:
+            return _plain(self.language, key)
+        return self._filled(key, values)
+
+    def _filled(self, key: str, values: Mapping[str, object]) -> Markup:
         message = self._messages.get(key)
         if message is None:
             raise MissingMessage(f"no message {key!r} in {self.language}.json: add it to every language")
