@@ -36,6 +36,7 @@ from playground.web.finding import Wish, find
 from playground.web.i18n import Language, Translator
 from playground.web.language import language_of, switch
 from playground.web.live import PageTeller
+from playground.web.looks import looks_of
 from playground.web.story import Story
 from playground.web.stream import place_of
 from playground.web.viewmodels import ModelChoice, RunView
@@ -161,7 +162,7 @@ async def run(request: Request) -> Response:
 
     async def parts() -> AsyncIterator[str]:
         title = views.title_of(sessions, str(story.meta.get("scenario", "")), lang)
-        yield templating.page("run", lang, part="head", run={"title": title})
+        yield templating.page("run", lang, part="head", looks=looks_of(request), run={"title": title})
         await story.prove(sessions)
         found = runviews.run_view(story, sessions, lang, min(asked, story.pos) or None)
         found = replace(await _with_kin(sessions, found, lang), asked=asked)

@@ -27,6 +27,7 @@ from playground.web import paths
 from playground.web.graphmarks import LOUDEST, OLDEST
 from playground.web.highlight import highlighted
 from playground.web.i18n import LANGUAGES, NAMES, Language, Translator
+from playground.web.looks import Looks
 from playground.web.static import SHEET, content
 
 PARTS = ("head", "first", "rest")
@@ -70,6 +71,7 @@ def _environment(language: Language, alone: bool) -> Environment:
         sheet=SHEET,
         config=HTMX,
         part="",
+        looks=Looks(),
         kind_of=kind_of,
         loudest=LOUDEST,
         oldest=OLDEST,

@@ -187,6 +187,27 @@ def test_the_page_of_a_run_shows_where_it_stands(client: Client) -> None:
     assert found.one("#stream")["hx-sse:connect"] == f"/runs/{run_id}/live?after={len(client.kinds(run_id))}"
 
 
+@pytest.mark.parametrize(
+    ("cookie", "theme", "big", "waits"),
+    [
+        ("", "auto", False, True),
+        ("looks=dark", "dark", False, False),
+        ("looks=light-big", "light", True, False),
+        ("looks=%3Cb%3E", "auto", False, True),
+    ],
+)
+def test_the_page_of_a_run_is_painted_in_the_looks_that_its_reader_chose(
+    client: Client, cookie: str, theme: str, big: bool, waits: bool
+) -> None:
+    """Where they are not known, it waits for the script that knows."""
+    address = f"/runs/{client.start('greets', 'completed')}"
+    found = page(client, address, cookie=cookie)
+
+    assert found.one("html")["data-theme"] == theme
+    assert ("data-big" in found.one("html").attributes) is big
+    assert bool(found.all("[blocking=render]")) is waits
+
+
 def pieces(client: Client, path: str) -> list[str]:
     """The pieces of a page, as the server sent them."""
     with socket.create_connection((client.base_url.host, client.base_url.port)) as asking:
