@@ -114,7 +114,13 @@ def start(page: Page, server: Server, key: str) -> str:
     page.goto(f"{server.url}/scenarios/{key}")
     page.get_by_role("button", name="Run", exact=True).first.click()
     page.wait_for_url(re.compile(r"/runs/run-"))
+    at_hand(page)
     return page.url.partition("#")[0]
+
+
+def at_hand(page: Page) -> None:
+    """Wait until the scripts of a run page, which is shown before they begin, have made its badge speak."""
+    expect(page.locator("#connection")).not_to_have_attribute("data-state", "connecting")
 
 
 def positions(page: Page) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Server, mood, positions, start
+from tests.browser.conftest import Server, at_hand, mood, positions, start
 
 MOST = 250
 """The most rows that a page holds."""
@@ -23,6 +23,7 @@ def long_run(page: Page, server: Server, rounds: int = 90) -> tuple[str, int]:
     page.goto(address)
     mood(page, "completed")
     page.reload()
+    at_hand(page)
     return address, positions(page)[-1]
 
 
@@ -135,6 +136,7 @@ def test_a_node_whose_rows_are_far_away_leads_to_the_event_it_has_its_state_from
     start(page, server, "rounds")
     mood(page, "completed")
     page.reload()
+    at_hand(page)
     first = page.locator("#graph [data-name='begin']")
     first.press("Enter")
     expect(page.locator("#timeline [aria-current]")).to_contain_text("begin")
