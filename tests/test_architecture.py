@@ -32,11 +32,11 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "runtime": ({"kernel"}, {"pydantic", "httpx2", "mcp", "jsonschema", "yaml"}),
     "sessions": (
         {"kernel", "backends", "agenton", "runtime", "assets"},
-        {"pydantic", "jsonschema", "typing_extensions"},
+        {"pydantic", "jsonschema", "referencing", "typing_extensions"},
     ),
     "web": (
         {"kernel", "backends", "agenton", "runtime", "sessions", "assets"},
-        {"starlette", "uvicorn", "jinja2", "markupsafe", "sse_starlette", "pydantic", "anyio", "jsonschema"},
+        {"starlette", "uvicorn", "jinja2", "markupsafe", "pydantic", "anyio", "jsonschema"},
     ),
     "cli": ({"kernel", "backends", "agenton", "runtime", "sessions", "assets", "web"}, {"uvicorn"}),
     "assets": (set(), set()),
