@@ -8,6 +8,7 @@ kernel alone.
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,5 +18,7 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> object:
     if name.startswith("_") and name != "__all__":
         raise AttributeError(f"module 'playground' has no attribute {name!r}")
+    if find_spec(f"playground.{name}") is not None:  # a part of the package, which needs no facade
+        return import_module(f"playground.{name}")
     found: object = getattr(import_module("playground.facade"), name)
     return found

@@ -33,5 +33,10 @@ def test_importing_the_package_or_its_kernel_loads_no_other_package() -> None:
     assert loaded_by("import playground.kernel").isdisjoint({*HEAVY, "pydantic"})
 
 
+@pytest.mark.parametrize("code", ["from playground import kernel", "import playground.cli"])
+def test_a_part_of_the_package_is_imported_without_the_facade(code: str) -> None:
+    assert loaded_by(code).isdisjoint({*HEAVY, "pydantic"})
+
+
 def test_using_the_facade_loads_neither_mcp_nor_http_nor_pydantic_ai() -> None:
     assert loaded_by("from playground import *").isdisjoint(HEAVY)
