@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,22 @@ async def test_backpressure_loses_nothing_by_blocking_and_counts_what_it_drops()
     dropping = run.state_of("drop").output
     assert dropping["read"] + dropping["dropped"] == 24  # type: ignore[index,call-overload,operator]
     assert dropping["dropped"] > 0  # type: ignore[index,call-overload,operator]
+
+
+@pytest.mark.parametrize(("policy", "room", "faster"), [("drop", 1, 5), ("drop", 16, 2), ("block", 2, 9)])
+async def test_backpressure_shown_and_dropped_are_all_that_was_poured_whatever_is_chosen(
+    policy: str, room: int, faster: int
+) -> None:
+    given = {"policy": policy, "room": room, "drops": 30, "faster": faster}
+    stage = Stage("backpressure")
+    stage.scenario = replace(stage.scenario, default_input={"en": given, "zh": given})
+    run = await stage.play(answer(True))
+    shown = [event.data for event in await stage.events() if event.kind == "note"]
+    fills = [str(note["topic"]).split()[0] for note in shown]
+
+    assert {str(note["node"]) for note in shown} == {policy}
+    assert {len(fill) for fill in fills} == {room}
+    assert len(shown) + run.state_of(policy).output["dropped"] == 30  # type: ignore[index,call-overload,operator]
 
 
 async def test_plan_first_asks_again_after_a_plan_that_is_none() -> None:
