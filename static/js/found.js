@@ -12,7 +12,14 @@ form.addEventListener("reset", () => {
   setTimeout(() => form.dispatchEvent(new Event("input")));
 });
 form.addEventListener("keydown", (event) => event.key === "Escape" && form.reset());
-document.addEventListener("htmx:after:swap", (event) => event.target === form && (pane.scrollTop = pane.scrollHeight));
+
+// What was found is shown where the page is in time: at its end, or at the moment that was chosen.
+document.addEventListener("htmx:after:swap", (event) => {
+  if (event.target !== form) return;
+  const at = Number(document.getElementById("at").value);
+  const past = [...pane.querySelectorAll("li")].filter((row) => Number(row.dataset.at) <= at);
+  past.at(-1)?.scrollIntoView({ block: "nearest" });
+});
 
 // What a run brings that was not known when its page was made can be chosen as well.
 function offer(select, name) {
