@@ -10,7 +10,7 @@ def build(env: ScenarioEnv) -> Workflow:
 
     async def sip(cup, item, ctx):
         room = ctx.shared["room"]
-        gauge = "▮" * len(cup) + "▯" * (room - len(cup))
+        gauge = "■" * len(cup) + "□" * (room - len(cup))
         await ctx.note(f"{gauge} {len(cup)}/{room}", read=item["number"] + 1, dropped=cup.dropped)
         await env.pause()
 
