@@ -36,7 +36,7 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     ),
     "web": (
         {"kernel", "backends", "agenton", "runtime", "sessions", "assets"},
-        {"starlette", "uvicorn", "jinja2", "markupsafe", "pydantic", "anyio", "jsonschema"},
+        {"starlette", "uvicorn", "jinja2", "markupsafe"},
     ),
     "cli": ({"kernel", "backends", "agenton", "runtime", "sessions", "assets", "web"}, {"uvicorn"}),
     "assets": (set(), set()),
