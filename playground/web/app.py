@@ -39,6 +39,7 @@ ROUTES: list[BaseRoute] = [
     Route("/runs/{run_id}/live", pages.Live(), methods=["GET"]),
     Route("/runs/{run_id}/export", pages.export),
     Route("/runs/{run_id}/moment", pages.moment),
+    Route("/runs/{run_id}/source", pages.source),
     Route("/runs/{run_id}/events", pages.more),
     Route("/runs/{run_id}/steps/{interrupt:path}", pages.step),
     Route("/runs/{run_id}/answers", pages.answers, methods=["POST"]),

@@ -237,6 +237,14 @@ async def moment(request: Request) -> Response:
     return html(parts)
 
 
+async def source(request: Request) -> Response:
+    """`GET /runs/{run_id}/source?at=`: the scenario's source, for whoever opens that tab."""
+    sessions, lang = sessions_of(request), language_of(request)
+    story = await desk_of(request).watches.story(_root(request))
+    at = _position(request, "at", story) or story.pos
+    return html(render.source(runviews.beside_source(story, sessions, lang, at), lang))
+
+
 async def more(request: Request) -> Response:
     """`GET /runs/{run_id}/events?before=`, or `?after=`: older or newer rows of the timeline."""
     sessions, lang = sessions_of(request), language_of(request)

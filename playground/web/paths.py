@@ -81,6 +81,11 @@ def proof(run_id: str) -> str:
     return f"{run(run_id)}/proof"
 
 
+def source(run_id: str) -> str:
+    """The scenario's source with the function of the node of event `?at=`, as a part of the run's page."""
+    return f"{run(run_id)}/source"
+
+
 def clock(run_id: str) -> str:
     """Who ran when, as a part of the run's page."""
     return f"{run(run_id)}/clock"

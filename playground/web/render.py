@@ -112,11 +112,16 @@ def moment(run: RunView, lang: Language) -> str:
     return "".join(
         partial(f"#inspect-{tab}", region(f"inspect_{tab}", lang, run=run), "innerHTML")
         for tab in (
-            *("event", "state", "why", "source"),
+            *("event", "state", "why"),
             *(("layers",) if run.layers else ()),
             *(("lesson",) if live else ()),
         )
     )
+
+
+def source(run: RunView, lang: Language) -> str:
+    """The scenario's source, with the function of the node that the moment is about."""
+    return partial("#inspect-source", region("inspect_source", lang, run=run), "innerHTML")
 
 
 def proof(run: RunView, lang: Language) -> str:

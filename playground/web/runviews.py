@@ -134,15 +134,20 @@ def stretch(run: RunView, story: Story, first: int, stop: int) -> RunView:
 def at_moment(story: Story, sessions: Sessions, lang: Language, at: int) -> RunView:
     """The run as it stands, and what the inspector says of it as of position `at`."""
     entry = entry_of(sessions, str(story.meta.get("scenario", "")))
-    moment = moment_view(story, at)
-    plan = None if story.foreign else story.plan
     return replace(
         glance(story, sessions, lang),
-        moment=moment,
-        source=source(entry, plan, moment.node.key if moment.node else ""),
+        moment=moment_view(story, at),
         lesson=lesson(entry, story, lang),
         layers=layers_view(story.events, at) if story.layered else None,
     )
+
+
+def beside_source(story: Story, sessions: Sessions, lang: Language, at: int) -> RunView:
+    """The run as it stands, and its scenario's source with the node of position `at`."""
+    entry, row = entry_of(sessions, str(story.meta.get("scenario", ""))), story.row(at)
+    node = row.node or str(row.data.get("by", "")) if row else ""
+    plan = None if story.foreign else story.plan
+    return replace(glance(story, sessions, lang), source=source(entry, plan, node))
 
 
 def mood_now(story: Story, sessions: Sessions) -> Mood:

@@ -25,9 +25,10 @@ document.addEventListener("moment", ({ detail: { at, live } }) => {
 for (const name of ["shown", "htmx:after:swap"])
   document.addEventListener(name, () => run.dataset.at && mark(Number(run.dataset.at), false));
 
-// Who ran when is painted anew while someone looks at it.
-const clock = document.getElementById("history-clock");
-document.addEventListener("longer", () => clock.hasAttribute("data-folded") || clock.dispatchEvent(new Event("stale")));
+// Who ran when, and whose source it is, are fetched anew while someone looks at them.
+const renew = (id) => document.querySelector(`#${id}:not([data-folded])`)?.dispatchEvent(new Event("stale"));
+document.addEventListener("longer", () => renew("history-clock"));
+document.addEventListener("moment", () => renew("inspect-source"));
 
 // A node leads to the last event that speaks of it, at or before the moment shown; where its rows are not here, to the
 // one that it has its state from.

@@ -114,3 +114,15 @@ def test_the_rows_of_a_called_run_fold_and_stay_so_while_the_run_goes_on(server:
     expect(inner.filter(visible=True)).to_have_count(0)
     fold.press("Enter")
     expect(inner.first).to_be_visible()
+
+
+def test_the_source_comes_when_its_tab_is_opened_and_follows_the_moment(server: Server, page: Page) -> None:
+    start(page, server, "trader")
+    mood(page, "waiting")
+    expect(page.locator("#inspect-source .source")).to_have_count(0)
+    page.get_by_role("tab", name="Source").click()
+    expect(page.locator("#inspect-source .source")).to_be_visible()
+    page.goto(f"{page.url.partition('#')[0]}#step=39")
+    expect(page.locator("#inspect-source .source__line--active").first).to_contain_text("def approve(")
+    page.goto(f"{page.url.partition('#')[0]}#step=2")
+    expect(page.locator("#inspect-source .source__line--active")).to_have_count(0)
