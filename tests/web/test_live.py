@@ -108,7 +108,8 @@ def test_marks_of_the_graph_travel_with_the_rows(client: Client) -> None:
         told = until(found, "#parked")
     marks = [mark for message in told if message.event == "graph" for mark in json.loads(message.data)]
 
-    assert {"id": "node-/check", "state": "parked", "wave": 2, "beat": 2} in marks
+    at = client.kinds(run_id).index("interrupted") + 1
+    assert {"id": "node-/check", "state": "parked", "wave": 2, "beat": 2, "at": at} in marks
 
 
 def test_what_a_model_says_arrives_piece_by_piece_and_then_whole(scenario_folder: Path) -> None:
