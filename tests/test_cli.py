@@ -212,6 +212,7 @@ def test_a_text_cannot_steer_the_terminal_or_break_a_line(playground: Run) -> No
         (["resume", "run-0", "--approve"], "there is no run run-0"),
         (["resume", "../../x", "--approve"], "is not a run id"),
         (["runs", "--store", "foo:bar"], "names no store"),
+        (["runs", "--store", "sqlite:."], "this is a folder: name a file in it"),
         (["run", "greeter", "--scenarios", "missing"], "there is no such folder or file"),
         (["run", "greeter", "--input", b"\xff"], "the input holds text with the lone surrogate"),
         (["import", "missing.jsonl"], "cannot be read: No such file or directory"),

@@ -421,6 +421,8 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 def _refuse_foreign(path: Path) -> None:
     """Look at an existing file without changing it, and refuse what is not a store of this version."""
+    if path.is_dir():
+        raise StoreError(f"{path}: this is a folder: name a file in it, or file:{path} for a folder of JSON")
     if not path.exists() or not path.stat().st_size:
         return
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", timeout=_PATIENCE, uri=True)) as db:

@@ -75,9 +75,8 @@ def answer_value(asked: Interrupt, answer: Answer) -> JsonValue:
     """
     if asked.kind == "input" or answer.approved is None:
         if not answer.has_value:
-            raise Invalid(
-                f"{asked.id} needs a value" if asked.kind == "input" else f"{asked.id} needs a verdict"
-            )
+            wants = "a value: answer it" if asked.kind == "input" else "a verdict: approve or reject it"
+            raise Invalid(f"{asked.id} needs {wants}")
         _check_schema(asked, answer.value)
         return answer.value
     found: JsonObject = {"approved": answer.approved}

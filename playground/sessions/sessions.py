@@ -556,7 +556,8 @@ class Sessions:
             elif interrupt_id in run.decisions:
                 raise decided(interrupt_id, run.decisions[interrupt_id])
             else:
-                raise NotFound(f"run {run_id} never asked {interrupt_id!r}")
+                asks = ", ".join(run.interrupts) or "nothing"
+                raise NotFound(f"run {run_id} never asked {interrupt_id[:80]!r}; it waits for {asks}")
         if not values and run.state is not RunState.SUSPENDED:
             raise Conflict(f"run {run_id} is {run.state}: nothing to resume")
         if not values:

@@ -334,6 +334,23 @@ def test_any_value_can_be_the_answer_to_a_question(client: Client, value: object
     assert client.until(run_id, "completed")["output"] == repr(value)
 
 
+@pytest.mark.parametrize(
+    ("scenario", "interrupt", "status", "said"),
+    [
+        ("asks", "nope", 404, "never asked 'nope'; it waits for check"),
+        ("asks", "check", 422, "check needs a verdict: approve or reject it"),
+        ("wonders", "ask", 422, "ask needs a value: answer it"),
+    ],
+)
+def test_an_answer_that_answers_nothing_is_told_what_is_asked(
+    client: Client, scenario: str, interrupt: str, status: int, said: str
+) -> None:
+    run_id = client.start(scenario, "suspended")
+
+    assert said in str(problem(client.answer(run_id, interrupt), status)["detail"])
+    assert client.until(run_id, "suspended")["interrupts"]
+
+
 def test_who_comes_second_is_told_what_was_decided(client: Client) -> None:
     """Case D05, one after the other."""
     run_id = client.start("asks", "suspended")
