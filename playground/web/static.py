@@ -6,6 +6,7 @@ writes them, and one to a browser: together they are smaller, and asked for once
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from os import PathLike, stat_result
 
@@ -74,6 +75,10 @@ before it is used, and its first rows need no script.
 """
 
 
+_REMARK = re.compile(rb"^ *//.*\n", re.MULTILINE)
+"""A line of a script that is for whoever reads the file, and need not travel."""
+
+
 def content(name: str) -> bytes:
     """What a static file holds, or all style sheets or scripts as one.
 
@@ -83,7 +88,7 @@ def content(name: str) -> bytes:
     if name == SHEET:
         return b"".join(content(f"css/{style}.css") for style in STYLES)
     if name == SCRIPT:  # a block each, so that every file keeps its names to itself
-        return b"".join(b"{\n%b}\n" % content(f"{script}.js") for script in SCRIPTS)
+        return b"".join(b"{\n%b}\n" % _REMARK.sub(b"", content(f"{script}.js")) for script in SCRIPTS)
     return assets.path("static", *name.split("/")).read_bytes()
 
 
