@@ -73,12 +73,13 @@ def answer_value(asked: Interrupt, answer: Answer) -> JsonValue:
     Raises:
         Invalid: the answer has no verdict where one is needed, or does not fit the schema.
     """
-    if asked.kind == "input" or answer.approved is None:
+    if asked.kind == "input" or (answer.approved is None and asked.kind != "approval"):
         if not answer.has_value:
-            wants = "a value: answer it" if asked.kind == "input" else "a verdict: approve or reject it"
-            raise Invalid(f"{asked.id} needs {wants}")
+            raise Invalid(f"{asked.id} needs a value: answer it")
         _check_schema(asked, answer.value)
         return answer.value
+    if answer.approved is None:
+        raise Invalid(f"{asked.id} needs a verdict: approve or reject it")
     found: JsonObject = {"approved": answer.approved}
     if answer.comment:
         found["comment"] = answer.comment

@@ -378,6 +378,7 @@ def test_who_comes_second_is_told_what_was_decided(client: Client) -> None:
         ({"answers": {"check": True}}, 422),
         ({"answers": {"check": {}}}, 422),
         ({"answers": {"check": {"approved": "yes"}}}, 422),
+        ({"answers": {"check": {"value": {"amount": 7}}}}, 422),
         ({"answers": {"check": {"approved": True, "value": {"amount": "many"}}}}, 422),
         ({"answers": {"check": {"approved": True, "value": {"amount": 101}}}}, 422),
         ({"answers": {"check": {"approved": True, "value": {}}}}, 422),
