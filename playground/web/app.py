@@ -12,6 +12,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Mount, Route
+from starlette.types import Receive, Scope, Send
 
 from playground import assets
 from playground.backends import Store, open_store
@@ -24,7 +25,7 @@ from playground.web.problems import answer_error
 from playground.web.samples import Samples
 from playground.web.security import LOCAL, Guard
 from playground.web.static import Static
-from playground.web.stream import Streams
+from playground.web.stream import STRAIGHT, Streams
 
 PACE = 0.03
 """Seconds between two pieces of a scripted text: slow enough to be watched."""
@@ -84,6 +85,14 @@ class State(TypedDict):
     desk: Desk
 
 
+class Playground(Starlette):
+    """The app; a stream that has begun writes past the layers that only look at how an answer begins."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope[STRAIGHT] = send
+        await super().__call__(scope, receive, send)
+
+
 def create_app(
     *,
     store: Store | str = "memory:",
@@ -125,7 +134,7 @@ def create_app(
                 await tending
             await sessions.close()
 
-    app = Starlette(
+    app = Playground(
         routes=[
             *ROUTES,
             *([Route("/gallery", pages.gallery_page)] if gallery else []),

@@ -38,6 +38,9 @@ HEARTBEAT = 15.0
 MOST_STREAMS = 2000
 """How many streams may be open at once."""
 
+STRAIGHT = "playground.straight"
+"""Where a request holds the way to its socket, without a layer in between."""
+
 _HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store"),
@@ -114,7 +117,7 @@ class Streams:
         if len(self._viewers) >= MOST_STREAMS:
             raise HTTPException(503, f"{MOST_STREAMS} streams are open: close a page and try again")
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
-        viewer = _Viewer(send)
+        viewer = _Viewer(scope.get(STRAIGHT, send))
         viewer.task = asyncio.create_task(self._attend(viewer, run_id, place, teller))
         leaving = asyncio.create_task(_until_left(receive))
         self._viewers.add(viewer)
