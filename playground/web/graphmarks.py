@@ -344,7 +344,7 @@ def template_of(key: str) -> str:
 
 
 def _text(data: object, key: str) -> str:
-    found = data.get(key) if isinstance(data, Mapping) else None
+    found = data.get(key) if isinstance(data, dict) else None
     return found if isinstance(found, str) else ""
 
 
@@ -354,7 +354,7 @@ def _int(data: Mapping[str, JsonValue], key: str) -> int:
 
 
 def _texts(data: object, key: str) -> list[str]:
-    found = data.get(key) if isinstance(data, Mapping) else None
+    found = data.get(key) if isinstance(data, dict) else None
     if isinstance(found, str):
         return [found]
     return [item for item in found if isinstance(item, str)] if isinstance(found, list) else []

@@ -76,7 +76,6 @@ class Story:
         run: the root run, folded up to `pos`.
         plan: the plan it is folded with; `foreign` when that is drawn from the log.
         drawn: what the events add to the picture of the plan; `book`: who ran in which wave.
-        clock: who ran when.
         children: topologies of plans inside the plan, by the name they are called with.
         asks, decisions: the questions of the whole tree, and how they were decided, by interrupt id.
         calls: what models said, by call id, in the order of the calls.
@@ -99,7 +98,8 @@ class Story:
         self.run = Run(self.plan, root)
         self.drawn = graphmarks.Story()
         self.book = WaveBook()
-        self.clock = ClockBook()
+        self._clock = ClockBook()
+        self._clocked = 0
         self.children: Mapping[str, Topology] = child_topologies(plan) if plan is not None else {}
         self.asks: dict[str, Ask] = {}
         self.decisions: dict[str, Decision] = {}
@@ -149,7 +149,6 @@ class Story:
                 self._marks.append(dict(self.drawn.marks))
             grew = self.drawn.add(event, row.marks)
             self.book.add(event)
-            self.clock.add(event)
             self.rows.append(row)
             self._note(row)
             stale = regions(row)
@@ -157,6 +156,14 @@ class Story:
                 stale.discard("graph")
             self.stale |= stale
             self.changed.update(dict.fromkeys(questions(row.kind, row.data)))
+
+    @property
+    def clock(self) -> ClockBook:
+        """Who ran when; written up when somebody looks at it."""
+        for event in self.events[self._clocked :]:
+            self._clock.add(event)
+        self._clocked = len(self.events)
+        return self._clock
 
     def row(self, pos: int) -> EventRow | None:
         """The row at a position, if there is one."""
