@@ -12,7 +12,7 @@ such code decided is in the event.
 
 from __future__ import annotations
 
-import uuid
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -50,7 +50,7 @@ VERDICT = frozenset({"approved", "comment"})
 
 def new_run_id() -> str:
     """A fresh id for a root run."""
-    return f"run-{uuid.uuid4().hex[:12]}"
+    return f"run-{os.urandom(6).hex()}"
 
 
 def escape_key(key: str) -> str:
