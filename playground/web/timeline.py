@@ -54,11 +54,12 @@ class Timeline:
 
     def add(self, events: Sequence[Event]) -> list[EventRow]:
         """The rows of the events that follow those added so far."""
-        widths: Counter[object] = Counter(
-            event.data.get("wave")
+        started = {
+            (event.data.get("wave"), event.data.get("node")): None
             for event in events
             if event.kind == "node_started" and "~" not in event.run_id
-        )
+        }
+        widths: Counter[object] = Counter(wave for wave, _ in started)
         return [self._row(event, widths) for event in events]
 
     def _row(self, event: Event, widths: Counter[object]) -> EventRow:

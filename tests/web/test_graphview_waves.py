@@ -142,6 +142,14 @@ def test_the_first_event_of_a_wave_of_the_root_opens_it() -> None:
     assert [(found.id, found.opens) for found in rows if found.opens] == [(2, 1), (37, 2), (41, 3)]
 
 
+def test_a_node_that_starts_twice_in_a_wave_is_one_node_of_it() -> None:
+    log = Log("r1").note("run_started")
+    for attempt in (1, 2):
+        log.note("node_started", node="ask", wave=1, attempt=attempt)
+
+    assert [row.width for row in Timeline().add(log.events) if row.opens] == [1]
+
+
 def test_a_timeline_goes_on_where_it_was() -> None:
     events = gallery.decided("en", True).events
     at_once = Timeline().add(events)
