@@ -83,7 +83,7 @@ async def played(
             answers = {id: Answer.of(decisions[id]) for id in open_steps if id in decisions}
             if not answers:
                 return events
-            await sessions.answer(run_id, answers, via="test")
+            await sessions.answer(run_id, answers, via="script")
     finally:
         await sessions.close()
 
