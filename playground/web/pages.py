@@ -151,7 +151,7 @@ async def start(request: Request) -> Response:
 
 @_page
 async def run(request: Request) -> Response:
-    """`GET /runs/{run_id}?at=`: its head once the log is read, so that the browser fetches what that names."""
+    """`GET /runs/{run_id}?at=`: its head as soon as the log is read, for a browser to begin with."""
     run_id = request.path_params["run_id"]
     root = root_of(run_id)
     if root != run_id:
