@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 
 from playground.kernel import JsonObject, JsonValue
@@ -167,4 +167,4 @@ def _stretches(found: Difference, left: Story, right: Story) -> tuple[Stretch, .
 
 def _beside(row: EventRow | None) -> EventRow | None:
     """The row without the heading of a wave, which would tear two columns apart."""
-    return replace(row, opens=0) if row is not None else None
+    return row._replace(opens=0) if row is not None else None

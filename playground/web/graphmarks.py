@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
-from typing import Literal, NotRequired, Protocol, TypedDict
+from typing import Literal, NamedTuple, NotRequired, Protocol, TypedDict
 from urllib.parse import quote
 
 from playground.kernel.command import END
@@ -73,19 +73,18 @@ class Fact(Protocol):
     def data(self) -> Mapping[str, JsonValue]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(NamedTuple):
     """What an event changes in the picture: the element `id` is in `state` from now on, perhaps in `wave`.
 
     `beat` is when: how many waves had begun in the whole tree by then, as a `Pulse` counts them.
-    `at` is the position of the event, where that is known; it tells no marks apart.
+    `at` is the position of the event, where that is known.
     """
 
     id: str
     state: str
     wave: int = 0
     beat: int = 0
-    at: int = field(default=0, compare=False)
+    at: int = 0
 
     def json(self) -> dict[str, JsonValue]:
         """As it is sent to the page."""
@@ -153,6 +152,8 @@ _STATES = {
 
 _RESHAPING = {"control", "delegated"}
 
+_MARKING = {*_STATES, *_RESHAPING, "run_completed", "run_failed"}
+
 
 @lru_cache(maxsize=4096)
 def node_id(run_id: str, key: str) -> str:
@@ -198,30 +199,33 @@ def marks_of(fact: Fact, beat: int = 0, at: int = 0) -> tuple[Mark, ...]:
         beat: when it happens, by the `Pulse` of its tree.
         at: its position.
     """
+    kind = fact.kind
+    if kind not in _MARKING:
+        return ()
     data, run_id = fact.data, fact.run_id
     node, wave = _text(data, "node"), _int(data, "wave")
     marks: list[Mark] = []
     state = state_after(fact)
     if state and node:
         marks.append(Mark(node_id(run_id, node), state, wave, beat, at))
-    if fact.kind == "node_started":
+    if kind == "node_started":
         why = data.get("why")
         if _text(why, "code") in ("edges", "goto"):
             sources = _texts(why, "nodes")
             marks += [Mark(edge_id(run_id, source, node), "taken", wave, beat) for source in sources]
-    elif fact.kind == "node_skipped":
+    elif kind == "node_skipped":
         why = data.get("why")
         if _text(why, "code") in ("dead_edges", "skipped_predecessors"):
             marks += [Mark(edge_id(run_id, source, node), "dead") for source in _texts(why, "nodes")]
-    elif fact.kind == "control":
+    elif kind == "control":
         target = _text(data, "goto") or _text(data, "send")
         if target and target != END:
             state = "rearmed" if data.get("immediate") is False else "taken"
             marks.append(Mark(edge_id(run_id, _text(data, "by"), target), state, wave, beat))
-    elif fact.kind == "delegated":
+    elif kind == "delegated":
         marks.append(Mark(lane_id(_text(data, "child")), "running", wave, beat))
-    elif fact.kind in ("run_completed", "run_failed") and _within(run_id):
-        state = "completed" if fact.kind == "run_completed" else "failed"
+    elif kind in ("run_completed", "run_failed") and _within(run_id):
+        state = "completed" if kind == "run_completed" else "failed"
         marks.append(Mark(lane_id(run_id), state, wave, beat))
     return tuple(marks)
 
@@ -281,10 +285,10 @@ class Story:
 
     @classmethod
     def of(cls, facts: Iterable[Fact]) -> Story:
-        """What these events add up to, in order."""
+        """What the events of a tree add up to, from its first one on."""
         story, pulse = cls(), Pulse()
-        for fact in facts:
-            story.add(fact, marks_of(fact, pulse.feel(fact)))
+        for at, fact in enumerate(facts, 1):
+            story.add(fact, marks_of(fact, pulse.feel(fact), at))
         return story
 
     def add(self, fact: Fact, marks: Iterable[Mark]) -> bool:
@@ -314,7 +318,8 @@ class Story:
             chapter.calls.append((node, child, _text(data, "name") or child))
         for mark in marks:
             self.marks[mark.id] = mark
-            self.beat = max(self.beat, mark.beat)
+            if mark.beat > self.beat:
+                self.beat = mark.beat
         return grew
 
     def chapter(self, runs: Sequence[str]) -> Chapter:

@@ -471,7 +471,7 @@ class _Plot:
             states = {mark.state for mark in marks}
             loudest = next((s for s in LOUDEST if s in states), "pending")
             beat, last = max(mark.beat for mark in marks), max(mark.at for mark in marks)
-            mark = replace(mark, state=loudest, beat=beat, at=last)
+            mark = mark._replace(state=loudest, beat=beat, at=last)
         room = size[0] - (30 + _PAD if small else _ICON + 2 * _PAD + (0 if kind == "function" else 14))
         return GraphNode(
             id=mark.id,

@@ -16,7 +16,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from playground.kernel import Interrupt, JsonValue, LogError, RunState, root_of
-from playground.kernel.values import thaw
+from playground.kernel.values import dict_in, text_in, thaw
 from playground.runtime.openai_lite import OpenAICompatibleLlm
 from playground.sessions import (
     Answer,
@@ -37,6 +37,7 @@ from playground.web.i18n import Language, Translator
 from playground.web.language import language_of, switch
 from playground.web.live import PageTeller
 from playground.web.looks import looks_of
+from playground.web.problems import body_of_error
 from playground.web.story import Story
 from playground.web.stream import place_of
 from playground.web.viewmodels import ModelChoice, RunView
@@ -151,21 +152,30 @@ async def start(request: Request) -> Response:
 
 @_page
 async def run(request: Request) -> Response:
-    """`GET /runs/{run_id}?at=`: its head as soon as the log is read, for a browser to begin with."""
+    """`GET /runs/{run_id}?at=`: its head at once, for a browser to begin with while the log is read."""
     run_id = request.path_params["run_id"]
     root = root_of(run_id)
     if root != run_id:
         return RedirectResponse(paths.run(root), 303)
     sessions, lang = sessions_of(request), language_of(request)
-    story = await desk_of(request).watches.story(root)
     asked = bodies.whole_number(request.query_params.get("at") or 0, "at")
+    first = await sessions.events(root, 0, 1)
+    scenario = text_in(dict_in(first[0].data, "meta"), "scenario")
 
-    async def parts() -> AsyncIterator[str]:
-        title = views.title_of(sessions, str(story.meta.get("scenario", "")), lang)
-        yield templating.page("run", lang, part="head", looks=looks_of(request), run={"title": title})
+    async def seen() -> RunView:
+        story = await desk_of(request).watches.story(root)
         await story.prove(sessions)
         found = runviews.run_view(story, sessions, lang, min(asked, story.pos) or None)
-        found = replace(await _with_kin(sessions, found, lang), asked=asked)
+        return replace(await _with_kin(sessions, found, lang), asked=asked)
+
+    async def parts() -> AsyncIterator[str]:
+        title = views.title_of(sessions, scenario, lang)
+        yield templating.page("run", lang, part="head", looks=looks_of(request), run={"title": title})
+        try:
+            found = await seen()
+        except Exception as error:  # noqa: BLE001 - a page that has begun must not stop in its middle
+            yield body_of_error(request, error)
+            return
         yield templating.page("run", lang, part="first", run=found)
         yield templating.page("run", lang, part="rest", run=found)
 

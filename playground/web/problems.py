@@ -20,7 +20,7 @@ from starlette.routing import Match, Route
 from playground.kernel import JsonObject, JsonValue, LogError
 from playground.sessions import Busy, Conflict, Invalid, NotFound
 from playground.web import paths, templating
-from playground.web.i18n import Translator
+from playground.web.i18n import Language, Translator
 from playground.web.language import language_of
 from playground.web.viewmodels import Problem
 
@@ -93,25 +93,40 @@ def document(trouble: Trouble) -> Response:
 def error_page(request: Request, trouble: Trouble) -> Response:
     """The error as a page, or for htmx as a notice over the page that asked."""
     lang = language_of(request)
-    t = Translator(lang)
-    key = f"problem.{trouble.status}"
-    title = str(t(key)) if key in t else trouble.title
     if "hx-request" in request.headers:
         html = templating.region("notice", lang, notice=trouble.detail)
         return Response(templating.partial("#notice", html), media_type="text/html")
-    back = paths.RUNS if request.url.path.startswith("/runs") else paths.HOME
-    problem = Problem(trouble.status, title, trouble.detail, back)
-    html = templating.page("error", lang, problem=problem)
+    html = templating.page("error", lang, problem=_problem(request, trouble, lang))
     return Response(html, trouble.status, trouble.headers, media_type="text/html")
 
 
-async def answer_error(request: Request, error: Exception) -> Response:
-    """The handler of every error: by address, a document for programs and a page for people."""
+def body_of_error(request: Request, error: Exception) -> str:
+    """The error in place of the body of a page whose head was sent already."""
+    lang = language_of(request)
+    problem = _problem(request, _told(request, error), lang)
+    return "".join(templating.page("error", lang, part=part, problem=problem) for part in templating.BODY)
+
+
+def _problem(request: Request, trouble: Trouble, lang: Language) -> Problem:
+    t, key = Translator(lang), f"problem.{trouble.status}"
+    title = str(t(key)) if key in t else trouble.title
+    back = paths.RUNS if request.url.path.startswith("/runs") else paths.HOME
+    return Problem(trouble.status, title, trouble.detail, back)
+
+
+def _told(request: Request, error: Exception) -> Trouble:
+    """What an error is to a client; what is the server's own fault is told in its log too."""
     trouble = trouble_of(error)
     if isinstance(error, HTTPException) and trouble.detail == trouble.title:
         trouble = _off_the_map(request, trouble.status)
     if trouble.status >= 500:
         _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return trouble
+
+
+async def answer_error(request: Request, error: Exception) -> Response:
+    """The handler of every error: by address, a document for programs and a page for people."""
+    trouble = _told(request, error)
     if request.url.path.startswith("/api/") or request.url.path == "/healthz":
         return document(trouble)
     return error_page(request, trouble)

@@ -6,6 +6,7 @@ does the server wait for what is still being answered.
 
 from __future__ import annotations
 
+import gc
 import os
 import secrets
 import socket
@@ -31,6 +32,14 @@ GRACE = 3
 
 SEND_BUFFER = 64 * 1024
 """Bytes that the kernel keeps for a client which does not read: what a slow viewer may hold."""
+
+
+COLLECT = (20_000, 20, 20)
+"""How many objects are made between two looks for garbage, and between two at the older ones.
+
+A long run is told in tens of thousands of small objects that stay; looking through them every 700, as an
+interpreter does by default, takes as long as making them.
+"""
 
 
 class ServeError(SessionError):
@@ -101,11 +110,18 @@ def serve(
     address = address_of(host, listening.getsockname()[1], token)
     sys.stdout.write(f"Agent Playground is at {address}  (Ctrl-C stops it)\n")
     sys.stdout.flush()
-    threading.Thread(target=warm, daemon=True).start()
+    threading.Thread(target=_settle, daemon=True).start()
     if open_browser:
         threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
     with suppress(KeyboardInterrupt):
         Server(app).run(sockets=[listening])
+
+
+def _settle() -> None:
+    """Make what every page needs, and look for garbage no more in what has been made to stay."""
+    warm()
+    gc.freeze()
+    gc.set_threshold(*COLLECT)
 
 
 def _seconds(name: str, otherwise: float) -> float:

@@ -151,11 +151,9 @@ class Story:
             self.book.add(event)
             self.rows.append(row)
             self._note(row)
-            stale = regions(row)
-            if _may_grow(row) and not grew:
-                stale.discard("graph")
-            self.stale |= stale
-            self.changed.update(dict.fromkeys(questions(row.kind, row.data)))
+            asked = questions(row.kind, row.data)
+            self.stale |= _regions(row.kind, not row.depth, bool(row.opens), bool(asked), grew)
+            self.changed.update(dict.fromkeys(asked))
 
     @property
     def clock(self) -> ClockBook:
@@ -304,25 +302,30 @@ def questions(kind: str, data: Mapping[str, JsonValue]) -> list[str]:
     return [text_in(asked, "id") for asked in dicts_in(data, "nested")] if kind == "node_parked" else []
 
 
-def regions(row: EventRow) -> set[Region]:
+def regions(row: EventRow) -> frozenset[Region]:
     """The parts of the page that an event may make stale; the timeline itself is not among them."""
-    root = row.depth == 0
-    stale: set[Region] = {"status"} if row.opens else set()
-    if row.kind in _STATUS and (root or row.kind == "model_returned"):
+    asks = bool(questions(row.kind, row.data))
+    return _regions(row.kind, not row.depth, bool(row.opens), asks, _may_grow(row))
+
+
+@lru_cache(maxsize=1024)
+def _regions(kind: str, root: bool, opens: bool, asks: bool, grows: bool) -> frozenset[Region]:
+    stale: set[Region] = {"status"} if opens else set()
+    if kind in _STATUS and (root or kind == "model_returned"):
         stale.add("status")
-    if questions(row.kind, row.data):
+    if asks:
         stale |= {"cards", "status"}
-    if row.kind in _END and root:
+    if kind in _END and root:
         stale |= {"end", "cards"}
-    if row.kind in _SPENT:
+    if kind in _SPENT:
         stale.add("spent")
-    if row.kind == "breakpoints_set":
+    if kind == "breakpoints_set":
         stale |= {"status", "stops", "graph"}
-    if row.kind in _GRID or row.kind in _END:
+    if kind in _GRID or kind in _END:
         stale.add("grid")
-    if _may_grow(row):
+    if grows:
         stale.add("graph")
-    return stale
+    return frozenset(stale)
 
 
 def _may_grow(row: EventRow) -> bool:

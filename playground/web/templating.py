@@ -34,6 +34,9 @@ PARTS = ("head", "first", "rest")
 """What a page can be sent in: what a browser needs to begin, for which a title is enough; what is to be seen
 first; and the rest."""
 
+BODY = PARTS[1:]
+"""What follows the head."""
+
 Swap = Literal["outerHTML", "innerHTML", "outerMorph", "upsert", "beforeend", "delete"]
 
 BRIEF = 90

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from playground.kernel.types import NodeStatus, RunState
 from playground.kernel.values import JsonObject, JsonValue
@@ -309,9 +309,8 @@ class ParkedStep:
         return self.kind != "input"
 
 
-@dataclass(frozen=True, slots=True)
-class EventRow:
-    """An event in the timeline.
+class EventRow(NamedTuple):
+    """An event in the timeline; a tuple, like the event itself, since a long run makes thousands at once.
 
     Args:
         id: its position in the tree's stream.

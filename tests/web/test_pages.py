@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -673,3 +674,20 @@ def test_a_text_is_never_markup(client: Client) -> None:
         for script in found.all("script")
         if not script.attributes.get("src", "").startswith("/static/")
     ] == []
+
+
+def test_a_log_that_cannot_be_read_is_told_in_a_page_that_is_whole(
+    scenario_folder: Path, tmp_path: Path
+) -> None:
+    """The head of the page is on its way by then, so the error takes the place of the body."""
+    database = tmp_path / "runs.db"
+    with serving(store=f"sqlite:{database}", scenarios=[scenario_folder]) as client:
+        run_id = client.start("greets", "completed")
+    with sqlite3.connect(database) as connection:
+        connection.execute("update event set data = 'torn' where pos = 3")
+    with serving(store=f"sqlite:{database}", scenarios=[scenario_folder]) as client:
+        shown = page(client, f"/runs/{run_id}")
+
+    assert "event 3" in shown.one(".problem").text
+    assert [part.tag for part in shown.all("body")] == ["body"]
+    assert shown.one("#help")
