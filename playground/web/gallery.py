@@ -328,7 +328,7 @@ def lesson_sample(lang: Language) -> tuple[LessonStep, ...]:
 def run_sample(lang: Language, log: Log | None = None, **changes: object) -> RunView:
     """The page of the incident, or of another sample log with the same plan."""
     log = log or incident(lang)
-    rows = tuple(Timeline().add(log.events))
+    rows = tuple(Timeline(log.events))
     last = rows[-1]
     parked = any(row.kind == "run_suspended" for row in rows) and last.kind == "run_suspended"
     failed = last.kind == "run_failed"
@@ -761,7 +761,7 @@ def tree_sample(lang: Language, other: str = "B") -> BranchTree:
 def comparison_sample(lang: Language) -> Comparison:
     """The incident with its fix approved beside the one where it was rejected."""
     yes, no = [decided(lang, approved) for approved in (True, False)]
-    left, right = [Timeline().add(log.events) for log in (yes, no)]
+    left, right = [Timeline(log.events) for log in (yes, no)]
     asked = next(row.id for row in left if row.kind == "run_suspended")
     pairs = tuple(map(PairView, left[asked:], right[asked:]))
     return Comparison(
@@ -870,7 +870,7 @@ def every_kind() -> list[EventRow]:
     log = Log("all")
     for kind, data in KINDS.items():
         log.note(kind, **dict(data))
-    return Timeline().add(log.events)
+    return list(Timeline(log.events))
 
 
 KINDS: Mapping[str, JsonObject] = {

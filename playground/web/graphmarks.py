@@ -107,13 +107,14 @@ class Pulse:
 
     def __init__(self) -> None:
         self.beat = 0
-        self._waves: dict[str, int] = {}
+        self.waves: dict[str, int] = {}
+        """The newest wave of each run."""
 
     def feel(self, fact: Fact) -> int:
         """Go on with an event of the tree; the beat that it happens in."""
-        wave = _int(fact.data, "wave")
-        if wave > self._waves.get(fact.run_id, 0):
-            self._waves[fact.run_id] = wave
+        wave = fact.data.get("wave")
+        if isinstance(wave, int) and wave > self.waves.get(fact.run_id, 0):
+            self.waves[fact.run_id] = wave
             self.beat += 1
         return self.beat
 
@@ -297,13 +298,12 @@ class Story:
         chapter = self.chapters.get(fact.run_id)
         if chapter is None:
             chapter = self.chapters[fact.run_id] = Chapter()
-        data, node = fact.data, _text(fact.data, "node")
-        grew = fact.kind == "delegated" or ("#" in node and node not in chapter.seen)
-        if node:
-            chapter.seen.setdefault(node)
-        if fact.kind == "run_started":
-            chapter.path = _text(data, "path")
-        elif fact.kind == "node_started":
+        data, kind, node = fact.data, fact.kind, _text(fact.data, "node")
+        grew = kind == "delegated"
+        if node and node not in chapter.seen:
+            chapter.seen[node] = None
+            grew = grew or "#" in node
+        if kind == "node_started":
             why = data.get("why")
             code = _text(why, "code")
             if code == "edges":
@@ -311,9 +311,11 @@ class Story:
                 chapter.flows.update({(template_of(source), template_of(node)): None for source in sources})
             elif code == "entry":
                 chapter.entries.add(node)
-        elif fact.kind == "control":
+        elif kind == "control":
             grew = chapter.move(data) or grew
-        elif fact.kind == "delegated":
+        elif kind == "run_started":
+            chapter.path = _text(data, "path")
+        elif kind == "delegated":
             child = _text(data, "child")
             chapter.calls.append((node, child, _text(data, "name") or child))
         for mark in marks:

@@ -61,8 +61,6 @@ class Watches:
         if story is None:
             story = Story(root, self._sessions.blueprints.plan_of(first, root), staged=self._is_staged(first))
         await story.reach(self._sessions)
-        story.stale.clear()
-        story.changed.clear()
         self._keep(story)
         return story
 
@@ -115,6 +113,7 @@ class Watch:
 
     def __init__(self, sessions: Sessions, story: Story) -> None:
         self.story = story
+        story.watched = True
         self.viewers = 0
         self._sessions = sessions
         self._entry = self._entry_now()
@@ -133,6 +132,9 @@ class Watch:
 
     def close(self) -> None:
         """Nobody watches any more."""
+        self.story.watched = False
+        self.story.stale.clear()
+        self.story.changed.clear()
         if self._timer is not None:
             self._timer.cancel()
 

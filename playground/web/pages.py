@@ -16,7 +16,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from playground.kernel import Interrupt, JsonValue, LogError, RunState, root_of
-from playground.kernel.values import dict_in, text_in, thaw
+from playground.kernel.values import thaw
 from playground.runtime.openai_lite import OpenAICompatibleLlm
 from playground.sessions import (
     Answer,
@@ -160,7 +160,8 @@ async def run(request: Request) -> Response:
     sessions, lang = sessions_of(request), language_of(request)
     asked = bodies.whole_number(request.query_params.get("at") or 0, "at")
     first = await sessions.events(root, 0, 1)
-    scenario = text_in(dict_in(first[0].data, "meta"), "scenario")
+    meta = first[0].data.get("meta")
+    scenario = str(meta.get("scenario", "")) if isinstance(meta, dict) else ""
 
     async def seen() -> RunView:
         story = await desk_of(request).watches.story(root)
@@ -280,7 +281,7 @@ async def _found(request: Request, story: Story) -> Response:
     wish, before = Wish.of(query), bodies.whole_number(query.get("before") or 0, "before", least=0)
     if not wish:
         return html(render.found(None, story.root, lang))
-    seen = await asyncio.to_thread(find, tuple(story.rows), wish, lang, before)
+    seen = await asyncio.to_thread(find, story.rows, wish, lang, before)
     if before:
         return html(render.found_earlier(seen, story.root, lang))
     return html(render.found(seen, story.root, lang, quiet="quiet" in query))

@@ -101,7 +101,7 @@ def run_view(story: Story, sessions: Sessions, lang: Language, at: int | None = 
         grid=story.book.grid(),
         tokens=tuple(story.calls.values()),
         ticks=ticks(story.rows),
-        kinds=tuple(dict.fromkeys(row.kind for row in story.rows)),
+        kinds=tuple(dict.fromkeys(event.kind for event in story.events)),
         names=names(story),
     )
 
@@ -109,8 +109,9 @@ def run_view(story: Story, sessions: Sessions, lang: Language, at: int | None = 
 def names(story: Story) -> tuple[str, ...]:
     """The keys of the nodes that a run has or may come to have, its plan's first."""
     planned = () if story.foreign else story.plan.nodes
-    seen = (row.node.partition("#")[0] for row in story.rows if row.node)
-    return tuple(dict.fromkeys([*planned, *seen]))
+    found = (event.data.get("node") for event in story.events)
+    seen = dict.fromkeys(node for node in found if isinstance(node, str))
+    return tuple(dict.fromkeys([*planned, *(node.partition("#")[0] for node in seen if node)]))
 
 
 def around(run: RunView, story: Story, at: int) -> RunView:
@@ -185,11 +186,13 @@ def failure(story: Story, t: Translator) -> Failure | None:
         return None
     node, code = str(event.data.get("node", "")), str(event.data.get("code", ""))
     error, at = str(event.data.get("reason", "")), 0
-    for row in reversed(story.rows):
-        if row.kind == "node_failed" and row.node == node and not row.depth:
-            error = str(row.data.get("error", error))
-        if row.kind == "node_started" and row.node == node and not row.depth:
-            at = max(1, row.id - 1)
+    for earlier in reversed(story.events):
+        if earlier.run_id != story.root or earlier.data.get("node") != node:
+            continue
+        if earlier.kind == "node_failed":
+            error = str(earlier.data.get("error", error))
+        if earlier.kind == "node_started":
+            at = max(1, earlier.pos - 1)
             break
     way_out = f"failure.way_out.{code}"
     return Failure(error, node, code, str(t(way_out)) if way_out in t else "", at)
@@ -343,10 +346,9 @@ def state_rows(story: Story, row: EventRow, seen: Portrait) -> tuple[StateRow, .
 
 
 def _latest_fold(story: Story, row: EventRow) -> EventRow | None:
-    for index in range(row.id - 1, -1, -1):
-        found = story.rows[index]
-        if found.kind == "state_delta" and found.run_id == row.run_id:
-            return found
+    for event in reversed(story.events[: row.id]):
+        if event.kind == "state_delta" and event.run_id == row.run_id:
+            return story.row(event.pos)
     return None
 
 
@@ -354,18 +356,20 @@ def _writes(story: Story, fold: EventRow) -> dict[str, tuple[Write, ...]]:
     """What each node of a wave wrote, by channel, in the order of the fold."""
     writers = dict_in(fold.data, "writers")
     returned = {
-        row.node: row
-        for row in story.rows[: fold.id - 1]
-        if row.kind == "node_completed" and row.run_id == fold.run_id and row.wave == fold.wave
+        event.data.get("node"): event
+        for event in story.events[: fold.id - 1]
+        if event.kind == "node_completed"
+        and event.run_id == fold.run_id
+        and event.data.get("wave") == fold.wave
     }
     found: dict[str, tuple[Write, ...]] = {}
     for channel, nodes in writers.items():
         listed = []
         for node in nodes if isinstance(nodes, list) else []:
-            row = returned.get(str(node))
-            if row is not None:
-                data: JsonObject = {**_object(row.data.get("reset")), **_object(row.data.get("delta"))}
-                listed.append(Write(str(node), data.get(channel), row.id))
+            event = returned.get(node)
+            if event is not None:
+                data: JsonObject = {**_object(event.data.get("reset")), **_object(event.data.get("delta"))}
+                listed.append(Write(str(node), data.get(channel), event.pos))
         found[channel] = tuple(listed)
     return found
 

@@ -15,11 +15,12 @@ from typing import Literal, cast, get_args
 from playground.kernel import Event, LogError, Plan, Run
 from playground.kernel.run import escape_key, split_park
 from playground.kernel.scheduler import child_spec
-from playground.kernel.values import JsonObject, JsonValue, dict_in, dicts_in, int_in, text_in
+from playground.kernel.values import JsonObject, JsonValue, dict_in, dicts_in, text_in
 from playground.runtime.react import build_react_plan
 from playground.runtime.tools import ToolRegistry
 from playground.sessions import Proof, Sessions, portrait, prove, stored_plan
 from playground.web import graphmarks
+from playground.web.graphmarks import marks_of
 from playground.web.graphview import Topology, reshapes
 from playground.web.timeline import Timeline
 from playground.web.viewmodels import Decision, EventRow, Spent, TokenStream
@@ -72,7 +73,7 @@ class Story:
 
     Attributes:
         root: id of the root run.
-        events, rows: all events so far, and their rows in the timeline, by position from 1.
+        rows, events: the timeline, whose rows are made when somebody looks, and its events.
         run: the root run, folded up to `pos`.
         plan: the plan it is folded with; `foreign` when that is drawn from the log.
         drawn: what the events add to the picture of the plan; `book`: who ran in which wave.
@@ -81,9 +82,9 @@ class Story:
         calls: what models said, by call id, in the order of the calls.
         spent: what each node has spent on models and tools, by owner and node.
         speaking: the call id of the model call that is open in a node of a run.
+        watched: whether somebody paints it as it goes on, and so needs to know what of it is stale.
         stale: parts of a page painted before that show no longer what is; whoever paints them clears it.
         changed: the questions asked or decided since then.
-        layered: whether the run is made of layers.
         places: the paths of the nodes that have started, from the root run.
         proof: its checkpoint held against its log, as it was at position `proved`; None where there is none.
     """
@@ -91,8 +92,7 @@ class Story:
     def __init__(self, root: str, plan: Plan | None, *, staged: bool = False) -> None:
         self.root = root
         self.pos = 0
-        self.events: list[Event] = []
-        self.rows: list[EventRow] = []
+        self.rows = Timeline()
         self.foreign = plan is None
         self.plan = plan or Plan(open_channels=True)
         self.run = Run(self.plan, root)
@@ -106,9 +106,10 @@ class Story:
         self.calls: dict[str, TokenStream] = {}
         self.spent: dict[tuple[str, str], Spent] = {}
         self.speaking: dict[tuple[str, str], str] = {}
+        self.watched = False
         self.stale: set[Region] = set()
         self.changed: dict[str, None] = {}
-        self.layered = staged
+        self._staged = staged
         self.proof: Proof | None = None
         self.proved = 0
         self.failed: Event | None = None
@@ -116,11 +117,19 @@ class Story:
         self.places: dict[str, None] = {}
         self._paths: dict[str, str] = {}
         self._called: dict[str, float] = {}
-        self._starts: dict[tuple[str, str, int], int] = {}
-        self._latest: dict[tuple[str, str], int] = {}
-        self._timeline = Timeline()
+        self._starts: dict[tuple[str, str], tuple[JsonValue, int]] = {}
         self._marks: list[dict[str, graphmarks.Mark]] = []
         self._stood: list[tuple[int, JsonObject]] = []
+
+    @property
+    def events(self) -> list[Event]:
+        """All events so far."""
+        return self.rows.events
+
+    @property
+    def layered(self) -> bool:
+        """Whether the run is made of layers."""
+        return self._staged or self.rows.layered
 
     @property
     def meta(self) -> JsonObject:
@@ -142,18 +151,19 @@ class Story:
         if not fresh:
             return
         self.pos = fresh[-1].pos
-        self.events += fresh
-        self._fold(fresh)
-        for event, row in zip(fresh, self._timeline.add(fresh), strict=True):
+        for event in fresh:
             if len(self.rows) % LEAP == 0:
                 self._marks.append(dict(self.drawn.marks))
-            grew = self.drawn.add(event, row.marks)
+            beat = self.rows.add(event)
+            grew = self.drawn.add(event, marks_of(event, beat, event.pos))
             self.book.add(event)
-            self.rows.append(row)
-            self._note(row)
-            asked = questions(row.kind, row.data)
-            self.stale |= _regions(row.kind, not row.depth, bool(row.opens), bool(asked), grew)
-            self.changed.update(dict.fromkeys(asked))
+            self._note(event)
+            if self.watched:
+                asked = questions(event.kind, event.data)
+                opens = bool(self.rows.opens(len(self.rows) - 1))
+                self.stale |= _regions(event.kind, event.run_id == self.root, opens, bool(asked), grew)
+                self.changed.update(dict.fromkeys(asked))
+        self._fold(fresh)
 
     @property
     def clock(self) -> ClockBook:
@@ -179,10 +189,7 @@ class Story:
         """What the events up to `pos` add to the picture."""
         if pos >= self.pos:
             return self.drawn
-        drawn = graphmarks.Story()
-        for event, row in zip(self.events[:pos], self.rows, strict=False):
-            drawn.add(event, row.marks)
-        return drawn
+        return graphmarks.Story.of(self.events[:pos])
 
     async def prove(self, sessions: Sessions) -> None:
         """Hold the root run's checkpoint against the log, folded with the plan it was made with."""
@@ -214,47 +221,54 @@ class Story:
             self.plan = stored_plan(self.events, self.root)
             self.run = portrait(None, self.events, self.root).run
 
-    def _note(self, row: EventRow) -> None:
-        data, place = row.data, (row.run_id, row.node)
-        self.layered = self.layered or bool(row.layers)
-        match row.kind:
+    def _note(self, event: Event) -> None:
+        """Count and gather what is told of the run as a whole."""
+        kind, data, node = event.kind, event.data, _node_of(event)
+        match kind:
             case "run_started":
-                self._paths[row.run_id] = str(data.get("path", ""))
+                self._paths[event.run_id] = str(data.get("path", ""))
             case "node_started":
-                self.places[self._paths.get(row.run_id, "") + row.node.partition("#")[0]] = None
-                self.nodes += 1
-                activation = int_in(data, "activation") if "activation" in data else 0
-                self._latest[place] = activation
-                key = (*place, activation)
-                self._starts[key] = self._starts.get(key, 0) + 1
+                self._started(event, node)
             case "interrupted":
-                self._asked(row)
+                self._asked(event, node)
             case "resumed" | "interrupt_cancelled":
-                self.decisions[text_in(data, "id")] = _decision(row)
+                self.decisions[text_in(data, "id")] = _decision(event)
             case "model_called":
                 self.model_calls += 1
-                self._spend(row, model_calls=1)
+                self._spend(event, node, model_calls=1)
                 call_id = text_in(data, "call_id")
-                self.speaking[place] = call_id
-                self.calls[call_id] = TokenStream(call_id, row.node, row.owner, done=False)
+                self.speaking[event.run_id, node] = call_id
+                owner = self.rows.owners.get(event.run_id, "")
+                self.calls[call_id] = TokenStream(call_id, node, owner, done=False)
                 if len(self.calls) > MOST_STREAMS:
                     del self.calls[next(iter(self.calls))]
             case "model_returned":
-                self._said(row)
+                self._said(event, node)
             case "tool_called":
                 self.tool_calls += 1
-                self._spend(row, tool_calls=1)
+                self._spend(event, node, tool_calls=1)
             case "tool_returned":
-                self._spend(row)
-            case "run_failed" if row.run_id == self.root:
-                self.failed = self.events[row.id - self.events[0].pos]
+                self._spend(event, node)
+            case "run_failed" if event.run_id == self.root:
+                self.failed = event
 
-    def _spend(self, row: EventRow, *, model_calls: int = 0, tool_calls: int = 0, tokens: int = 0) -> None:
+    def _started(self, event: Event, node: str) -> None:
+        self.nodes += 1
+        place, activation = (event.run_id, node), event.data.get("activation", 0)
+        before = self._starts.get(place)
+        if before is None:
+            self.places[self._paths.get(event.run_id, "") + node.partition("#")[0]] = None
+        again = before is not None and before[0] == activation
+        self._starts[place] = activation, before[1] + 1 if before and again else 1
+
+    def _spend(
+        self, event: Event, node: str, *, model_calls: int = 0, tool_calls: int = 0, tokens: int = 0
+    ) -> None:
         """Add to what a node has spent: a call when it is made, its time and tokens when it returns."""
-        call_id, place = text_in(row.data, "call_id"), (row.owner, row.node)
-        seconds = max(0.0, row.ts - self._called.pop(call_id, row.ts))
+        call_id, place = text_in(event.data, "call_id"), (self.rows.owners.get(event.run_id, ""), node)
+        seconds = max(0.0, event.ts - self._called.pop(call_id, event.ts))
         if model_calls or tool_calls:
-            self._called[call_id] = row.ts
+            self._called[call_id] = event.ts
         before = self.spent.get(place, Spent(*place))
         self.spent[place] = replace(
             before,
@@ -264,32 +278,32 @@ class Story:
             seconds=before.seconds + seconds,
         )
 
-    def _asked(self, row: EventRow) -> None:
-        path = split_park(text_in(row.data, "id"))[0]
-        last = path.rpartition("/")[2]
-        place = (row.run_id, row.node)
-        self.asks[text_in(row.data, "id")] = Ask(
-            id=text_in(row.data, "id"),
-            run_id=row.run_id,
-            node=row.node,
-            since=row.ts,
-            tool=last if row.node and last != escape_key(row.node) else "",
-            starts=self._starts.get((*place, self._latest.get(place, 0)), 0),
+    def _asked(self, event: Event, node: str) -> None:
+        asked = text_in(event.data, "id")
+        last = split_park(asked)[0].rpartition("/")[2]
+        self.asks[asked] = Ask(
+            id=asked,
+            run_id=event.run_id,
+            node=node,
+            since=event.ts,
+            tool=last if node and last != escape_key(node) else "",
+            starts=self._starts.get((event.run_id, node), (0, 0))[1],
         )
 
-    def _said(self, row: EventRow) -> None:
-        call_id = text_in(row.data, "call_id")
-        tokens = row.data.get("tokens")
+    def _said(self, event: Event, node: str) -> None:
+        data = event.data
+        call_id = text_in(data, "call_id")
+        tokens = data.get("tokens")
         tokens = tokens if isinstance(tokens, int) else 0
         self.tokens += tokens
-        self._spend(row, tokens=tokens)
-        self.speaking.pop((row.run_id, row.node), None)
+        self._spend(event, node, tokens=tokens)
+        self.speaking.pop((event.run_id, node), None)
         known = self.calls.get(call_id)
         if known is not None:
             self.calls[call_id] = replace(
                 known,
-                text=str(row.data.get("text") or row.data.get("error") or ""),
-                reasoning=str(row.data.get("reasoning") or ""),
+                text=str(data.get("text") or data.get("error") or ""),
+                reasoning=str(data.get("reasoning") or ""),
                 tokens=tokens,
                 done=True,
             )
@@ -305,7 +319,8 @@ def questions(kind: str, data: Mapping[str, JsonValue]) -> list[str]:
 def regions(row: EventRow) -> frozenset[Region]:
     """The parts of the page that an event may make stale; the timeline itself is not among them."""
     asks = bool(questions(row.kind, row.data))
-    return _regions(row.kind, not row.depth, bool(row.opens), asks, _may_grow(row))
+    grows = reshapes(row) or (row.kind == "node_started" and "#" in row.node)
+    return _regions(row.kind, not row.depth, bool(row.opens), asks, grows)
 
 
 @lru_cache(maxsize=1024)
@@ -328,9 +343,10 @@ def _regions(kind: str, root: bool, opens: bool, asks: bool, grows: bool) -> fro
     return frozenset(stale)
 
 
-def _may_grow(row: EventRow) -> bool:
-    """Whether an event may add to the shape of the graph: a way, a called run, an instance of a template."""
-    return reshapes(row) or (row.kind == "node_started" and "#" in row.node)
+def _node_of(event: Event) -> str:
+    """The node that an event speaks of, or nothing."""
+    node = event.data.get("node")
+    return node if isinstance(node, str) else ""
 
 
 @lru_cache(maxsize=64)
@@ -356,15 +372,15 @@ def child_topologies(plan: Plan) -> Mapping[str, Topology]:
 _Outcome = Literal["approved", "rejected", "answered", "expired", "cancelled"]
 
 
-def _decision(row: EventRow) -> Decision:
-    data = row.data
-    outcome = "cancelled" if row.kind == "interrupt_cancelled" else str(data.get("outcome"))
+def _decision(event: Event) -> Decision:
+    data = event.data
+    outcome = "cancelled" if event.kind == "interrupt_cancelled" else str(data.get("outcome"))
     known = outcome if outcome in get_args(_Outcome) else "answered"
     at = data.get("at")
     return Decision(
         outcome=cast("_Outcome", known),
         by=str(data.get("by") or ""),
-        at=at if isinstance(at, int | float) else row.ts,
+        at=at if isinstance(at, int | float) else event.ts,
         via=str(data.get("via") or ""),
         comment=str(data.get("comment") or ""),
         difference=dict_in(data, "difference"),

@@ -7,11 +7,13 @@ start it was) is found here, in one pass that can go on as events arrive.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
+from typing import overload
 
 from playground.kernel.eventlog import Event
-from playground.kernel.values import JsonObject, JsonValue
+from playground.kernel.values import JsonObject
 from playground.sessions import is_stage_note
 from playground.web.graphmarks import Pulse, marks_of
 from playground.web.layerviews import changed_layers, states_after
@@ -39,46 +41,86 @@ _TOLD_ONE_BY_ONE = {*TONES["wait"], *TONES["fail"]}
 """What stops a run is never folded, however often it is repeated."""
 
 
-class Timeline:
-    """The rows of one tree, in order; `add` may be called again as the log grows."""
+_LIKE = ("node", "name", "topic")
+"""What two events of a kind have in common, if one is a repeat of the other."""
 
-    def __init__(self) -> None:
-        self._start: float | None = None
-        self._owners: dict[str, str] = {}
-        self._wave = 0
+
+class Timeline(Sequence[EventRow]):
+    """The rows of one tree, in order, each made when somebody looks at it; it goes on as the log grows.
+
+    What a row needs of the events before it is noted as they come: where waves begin, whose run
+    an event belongs to, what repeats.  So a long run costs little more than the rows that are shown.
+    """
+
+    def __init__(self, events: Iterable[Event] = ()) -> None:
+        self.events: list[Event] = []
+        self.owners: dict[str, str] = {}
         self._pulse = Pulse()
-        self._layers: JsonObject = {}
+        self._beats: list[int] = []
+        self._opens: dict[int, int] = {}
+        self._repeats: dict[int, int] = {}
+        self._layers: dict[int, tuple[str, ...]] = {}
+        self._states: JsonObject = {}
         self._memory = Memory()
-        self._before: tuple[JsonValue, ...] = ()
-        self._repeats = 0
+        self._again: dict[int, int] = {}
+        self._given: dict[int, tuple[str, ...]] = {}
+        for event in events:
+            self.add(event)
 
-    def add(self, events: Sequence[Event]) -> list[EventRow]:
-        """The rows of the events that follow those added so far."""
-        started = {
-            (event.data.get("wave"), event.data.get("node")): None
-            for event in events
-            if event.kind == "node_started" and "~" not in event.run_id
-        }
-        widths: Counter[object] = Counter(wave for wave, _ in started)
-        return [self._row(event, widths) for event in events]
-
-    def _row(self, event: Event, widths: Counter[object]) -> EventRow:
-        if self._start is None:
-            self._start = event.ts
-        if event.kind == "delegated":
+    def add(self, event: Event) -> int:
+        """Go on with the event that follows; the beat that it happens in, as a `Pulse` counts them."""
+        index, kind = len(self.events), event.kind
+        beat = self._pulse.feel(event)
+        if beat > len(self._beats):
+            self._beats.append(index)
+            if "~" not in event.run_id:
+                self._opens[index] = self._pulse.waves[event.run_id]
+        elif kind not in _TOLD_ONE_BY_ONE and index and _are_alike(self.events[-1], event):
+            self._repeats[index] = self._repeats.get(index - 1, 0) + 1
+        if kind == "delegated":
             name, child = event.data.get("name"), event.data.get("child")
-            outer = self._owners.get(event.run_id, "")
-            self._owners[str(child)] = f"{outer}.{name or child}" if outer else str(name or child)
-        depth = event.run_id.count("~")
-        wave = event.data.get("wave")
-        opens = wave if not depth and isinstance(wave, int) and wave > self._wave else 0
-        self._wave = opens or self._wave
-        layers: tuple[str, ...] = ()
-        if is_stage_note(event):
-            layers = changed_layers(event, self._layers)
-            self._layers = states_after(event, self._layers)
-        self._memory.note(event)
-        self._count(event, opens)
+            outer = self.owners.get(event.run_id, "")
+            self.owners[str(child)] = f"{outer}.{name or child}" if outer else str(name or child)
+        elif kind == "node_started":
+            if given := self._memory.given(event):
+                self._given[index] = given
+        elif kind in ("tool_called", "model_called"):
+            if again := self._memory.again(event):
+                self._again[index] = again
+        elif is_stage_note(event):
+            if layers := changed_layers(event, self._states):
+                self._layers[index] = layers
+            self._states = states_after(event, self._states)
+        else:
+            self._memory.note(event)
+        self.events.append(event)
+        return beat
+
+    @property
+    def layered(self) -> bool:
+        """Whether any event changes the state of a layer."""
+        return bool(self._layers)
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    @overload
+    def __getitem__(self, index: int) -> EventRow: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[EventRow]: ...
+    def __getitem__(self, index: int | slice) -> EventRow | list[EventRow]:
+        places = range(len(self.events))[index]
+        return self._row(places) if isinstance(places, int) else [self._row(place) for place in places]
+
+    def __iter__(self) -> Iterator[EventRow]:
+        return map(self._row, range(len(self.events)))
+
+    def opens(self, index: int) -> int:
+        """The wave of the root run that the event at an index is the first of, or 0."""
+        return self._opens.get(index, 0)
+
+    def _row(self, index: int) -> EventRow:
+        event, opens = self.events[index], self.opens(index)
         return EventRow(
             id=event.pos,
             seq=event.seq,
@@ -87,25 +129,30 @@ class Timeline:
             kind=event.kind,
             ts=event.ts,
             data=event.data,
-            offset=max(0.0, event.ts - self._start),
-            owner=self._owners.get(event.run_id, ""),
-            depth=depth,
+            offset=max(0.0, event.ts - self.events[0].ts),
+            owner=self.owners.get(event.run_id, ""),
+            depth=event.run_id.count("~"),
             opens=opens,
-            width=widths[opens] if opens else 0,
-            marks=marks_of(event, self._pulse.feel(event), event.pos),
-            layers=layers,
-            repeats=self._repeats,
-            again=self._memory.again(event) if event.kind in ("tool_called", "model_called") else 0,
-            given=self._memory.given(event) if event.kind == "node_started" else (),
+            width=self._width(index) if opens else 0,
+            repeats=self._repeats.get(index, 0),
+            marks=marks_of(event, bisect_right(self._beats, index), event.pos),
+            layers=self._layers.get(index, ()),
+            again=self._again.get(index, 0),
+            given=self._given.get(index, ()),
         )
 
-    def _count(self, event: Event, opens: int) -> None:
-        """Whether an event is one more of the same."""
-        data = event.data
-        like = (event.run_id, event.kind, data.get("node"), data.get("name"), data.get("topic"))
-        single = opens or event.kind in _TOLD_ONE_BY_ONE
-        self._repeats = self._repeats + 1 if like == self._before and not single else 0
-        self._before = like
+    def _width(self, index: int) -> int:
+        """How many nodes have started in the wave of the root whose first event is at an index."""
+        in_wave = takewhile(lambda at: at == index or at not in self._opens, range(index, len(self.events)))
+        started = (event for at in in_wave if (event := self.events[at]).kind == "node_started")
+        return len({event.data.get("node") for event in started if "~" not in event.run_id})
+
+
+def _are_alike(before: Event, event: Event) -> bool:
+    """Whether an event is one more of the same."""
+    if before.kind != event.kind or before.run_id != event.run_id:
+        return False
+    return all(before.data.get(name) == event.data.get(name) for name in _LIKE)
 
 
 def ticks(rows: Sequence[EventRow], most: int = MOST_TICKS) -> tuple[Ticks, ...]:

@@ -57,7 +57,7 @@ def pages() -> dict[Language, dict[str, str]]:
 
 def event(kind: str, /, **data: object) -> EventRow:
     log = Log("r1").note(kind, **data)
-    return Timeline().add(log.events)[0]
+    return Timeline(log.events)[0]
 
 
 @pytest.mark.parametrize(("lang", "name"), PAGES)

@@ -130,7 +130,7 @@ class Stage:
         if address.path.endswith("/live"):
             return self._live(to, int(to.headers.get("Last-Event-ID") or query["after"]))
         if address.path.endswith("/moment"):
-            event = Timeline().add(self.events)[int(query["at"]) - 1]
+            event = Timeline(self.events)[int(query["at"]) - 1]
             run = self.view()
             moment = replace(run.moment, at=event.id, event=event)
             inner = region("inspect_event", "en", run=replace(run, moment=moment))
@@ -144,7 +144,7 @@ class Stage:
         to.send_header("Content-Type", "text/event-stream")
         to.send_header("Connection", "close")
         to.end_headers()
-        rows = Timeline().add(self.events)
+        rows = Timeline(self.events)
         resumed, first = after, True
         while not self.down:
             with self._changed:
