@@ -181,8 +181,8 @@ class Story:
         """The last mark of each element of the picture before the event at `pos`."""
         leaps = min((pos - 1) // LEAP, len(self._marks) - 1)
         marks = dict(self._marks[leaps])
-        for row in self.rows[leaps * LEAP : pos - 1]:
-            marks.update((mark.id, mark) for mark in row.marks)
+        for index in range(leaps * LEAP, pos - 1):
+            marks.update((mark.id, mark) for mark in self.rows.marks(index))
         return marks
 
     def drawn_at(self, pos: int) -> graphmarks.Story:

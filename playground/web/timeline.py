@@ -15,7 +15,7 @@ from typing import overload
 from playground.kernel.eventlog import Event
 from playground.kernel.values import JsonObject
 from playground.sessions import is_stage_note
-from playground.web.graphmarks import Pulse, marks_of
+from playground.web.graphmarks import Mark, Pulse, marks_of
 from playground.web.layerviews import changed_layers, states_after
 from playground.web.memory import Memory
 from playground.web.viewmodels import EventRow, Ticks
@@ -115,6 +115,11 @@ class Timeline(Sequence[EventRow]):
     def __iter__(self) -> Iterator[EventRow]:
         return map(self._row, range(len(self.events)))
 
+    def marks(self, index: int) -> tuple[Mark, ...]:
+        """What the event at an index changes in the graph."""
+        event = self.events[index]
+        return marks_of(event, bisect_right(self._beats, index), event.pos)
+
     def opens(self, index: int) -> int:
         """The wave of the root run that the event at an index is the first of, or 0."""
         return self._opens.get(index, 0)
@@ -135,7 +140,7 @@ class Timeline(Sequence[EventRow]):
             opens=opens,
             width=self._width(index) if opens else 0,
             repeats=self._repeats.get(index, 0),
-            marks=marks_of(event, bisect_right(self._beats, index), event.pos),
+            marks=self.marks(index),
             layers=self._layers.get(index, ()),
             again=self._again.get(index, 0),
             given=self._given.get(index, ()),
