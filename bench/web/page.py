@@ -196,7 +196,7 @@ async def weight(browser: Browser, server: Served, runs: dict[str, str]) -> Shee
 
 
 async def opening(browser: Browser, folder: str, runs: dict[str, str], repeats: int) -> Sheet:
-    """How long a run's page takes to open: right after a server has started, and later; medians of several."""
+    """How long a run's page takes to open: right after a server has started, and later; medians."""
     sheet = Sheet(
         "Opening a run, request to paint",
         {"first": "at first, ms", "again": "again, ms"},
