@@ -76,7 +76,12 @@ function live(mark) {
 }
 
 document.addEventListener("graph", (event) => following() && JSON.parse(event.detail.data).forEach(live));
-document.addEventListener("moment", (event) => travel(event.detail.at));
+// The present is in the picture already, and may be ahead of the rows; only who was elsewhere has to come back to it.
+let elsewhere = false;
+document.addEventListener("moment", ({ detail: { at, live } }) => {
+  if (!live || elsewhere) travel(at);
+  elsewhere = !live;
+});
 document.addEventListener("htmx:after:swap", () => {
   if (picture?.isConnected) return;
   look();

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Server, mood, start
+from tests.browser.conftest import Server, at_hand, mood, start
 
 LISTEN = """
 addEventListener("DOMContentLoaded", () => {
@@ -31,9 +31,28 @@ def told(page: Page) -> list[tuple[str, str]]:
     return [(name, text) for name, text in page.evaluate("told")]
 
 
-def test_a_question_and_each_turn_of_the_run_are_announced_once(server: Server, page: Page) -> None:
+def held(page: Page, server: Server, key: str) -> str:
+    """A run whose page is shown before its first wave, and all said from then on; its address in the API."""
     page.add_init_script(LISTEN)
-    start(page, server, "trader")
+    begun = page.request.post(f"{server.url}/api/runs", data={"scenario": key, "options": {"step": True}})
+    run_id = begun.json()["run_id"]
+    page.goto(f"{server.url}/runs/{run_id}")
+    mood(page, "paused")
+    at_hand(page)
+    expect(page.locator(".step")).to_be_visible()
+    page.evaluate("told.length = 0")
+    return f"{server.url}/api/runs/{run_id}"
+
+
+def let_go(page: Page, run: str) -> None:
+    """Have a run that was held go on without a stop."""
+    assert page.request.put(f"{run}/breakpoints", data={"breakpoints": []}).ok
+    assert page.request.post(f"{run}/continue").ok
+
+
+def test_a_question_and_each_turn_of_the_run_are_announced_once(server: Server, page: Page) -> None:
+    run = held(page, server, "trader")
+    let_go(page, run)
     mood(page, "waiting")
     page.get_by_role("button", name="Approve", exact=True).click()
     mood(page, "completed")
@@ -44,13 +63,12 @@ def test_a_question_and_each_turn_of_the_run_are_announced_once(server: Server, 
 
 
 def test_a_question_that_does_not_take_the_focus_is_said(server: Server, page: Page) -> None:
-    page.add_init_script(LISTEN)
-    start(page, server, "trader")
+    run = held(page, server, "trader")
     page.get_by_role("searchbox", name="Filter").focus()
+    let_go(page, run)
     mood(page, "waiting")
-    expect(page.locator(".step")).to_be_visible()
 
-    question = page.locator(".step__title").inner_text()
+    question = page.locator(".step").get_by_text("Order at this price?").inner_text()
     assert [text for name, text in told(page) if name == "asked"] == [question]
 
 

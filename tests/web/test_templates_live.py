@@ -274,6 +274,23 @@ def test_what_was_active_glows_and_fades_with_each_wave_that_begins(run: Page, s
     assert {mark: known[mark] for mark, _ in live} == dict(live)
 
 
+def test_an_answer_about_the_moment_before_does_not_take_the_picture_back(stage: Stage, page: Page) -> None:
+    """Where frames are slow, it comes while the picture has marks already whose rows wait for a frame."""
+    page.add_init_script(
+        "const next = requestAnimationFrame;"
+        "requestAnimationFrame = (then) => next(() => setTimeout(() => then(performance.now()), 200))"
+    )
+    page.goto(f"{stage.url}/runs/inc7")
+    expect(badge(page)).to_have_text("live")
+    stage.tell(UNTIL_PARKED - 1)
+    expect(page.locator(f"#ev-{UNTIL_PARKED}")).to_be_attached()
+
+    stage.tell_all()
+
+    expect(badge(page)).to_have_text("complete")
+    assert node(page, "repair").get_attribute("data-state") == "completed"
+
+
 def test_a_lost_connection_is_said_and_what_was_missed_comes_once(run: Page, stage: Stage) -> None:
     stage.tell(9)
     expect(run.locator("#ev-10")).to_be_visible()
