@@ -76,11 +76,12 @@ function live(mark) {
 }
 
 document.addEventListener("graph", (event) => following() && JSON.parse(event.detail.data).forEach(live));
-// The present is in the picture already, and may be ahead of the rows; only who was elsewhere has to come back to it.
+// The present is in the picture already, and may be ahead of the rows; only who was elsewhere has to come back to it,
+// which takes the row that it ends with.
 let elsewhere = false;
 document.addEventListener("moment", ({ detail: { at, live } }) => {
   if (!live || elsewhere) travel(at);
-  elsewhere = !live;
+  elsewhere = !live || !document.getElementById(`ev-${at}`);
 });
 document.addEventListener("htmx:after:swap", () => {
   if (picture?.isConnected) return;
