@@ -102,10 +102,12 @@ HTMX = json.dumps(
         "noSwap": [204, 304, "4xx", "5xx"],
         "history": False,
         "includeIndicatorCSS": False,
+        "defaultSettleDelay": 0,
         "sse": {"reconnectMaxDelay": 5000},
     }
 )
-"""What htmx is told: only our extensions, and that no error page is ever swapped into a region."""
+"""What htmx is told: only our extensions, that no error page is ever swapped into a region, and that
+a part is at once as it was sent: what is put right later would undo what our scripts have changed meanwhile."""
 
 
 def warm() -> None:

@@ -291,6 +291,19 @@ def test_an_answer_about_the_moment_before_does_not_take_the_picture_back(stage:
     assert node(page, "repair").get_attribute("data-state") == "completed"
 
 
+def test_what_is_changed_in_a_part_as_soon_as_it_is_there_stays_changed(run: Page, stage: Stage) -> None:
+    """A moment may be chosen between any two steps of a painting."""
+    run.evaluate(
+        "document.addEventListener('htmx:before:settle', ({ target }) => { if (target.id === 'graph')"
+        " target.querySelector('[data-mark=\"node-/diagnose\"]').dataset.changed = 'yes' })"
+    )
+
+    stage.tell(20)
+
+    expect(run.locator("#at")).to_have_value("21")
+    expect(node(run, "diagnose")).to_have_attribute("data-changed", "yes")
+
+
 def test_a_lost_connection_is_said_and_what_was_missed_comes_once(run: Page, stage: Stage) -> None:
     stage.tell(9)
     expect(run.locator("#ev-10")).to_be_visible()
