@@ -107,7 +107,7 @@ HTMX = json.dumps(
     }
 )
 """What htmx is told: only our extensions, that no error page is ever swapped into a region, and that
-a part is at once as it was sent: what is put right later would undo what our scripts have changed meanwhile."""
+a part is at once as it was sent: what is put right later would undo what our scripts changed meanwhile."""
 
 
 def warm() -> None:
