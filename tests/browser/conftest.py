@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -21,21 +21,6 @@ expect.set_options(timeout=20_000)
 
 ROOT = Path(__file__).resolve().parents[2]
 OWN = Path(__file__).with_name("scenarios")
-
-
-@pytest.fixture(scope="session")
-def browser_type_launch_args(browser_type_launch_args: dict[str, object]) -> dict[str, object]:
-    found = (
-        os.environ.get("PLAYGROUND_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-    )
-    sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
-    args = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", *sandbox]
-    return {**browser_type_launch_args, "args": args, **({"executable_path": found} if found else {})}
-
-
-@pytest.fixture(scope="session")
-def base_url() -> None:
-    """Each server has an address of its own."""
 
 
 class Server:
@@ -98,15 +83,29 @@ class Server:
             self.kill()
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    """A server that has been started."""
-    running = Server(tmp_path)
+@contextmanager
+def serving(folder: Path) -> Iterator[Server]:
+    """A server with its store in a folder, started, and gone after the block."""
+    running = Server(folder)
     running.start()
     try:
         yield running
     finally:
         running.stop()
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One server for all whose runs may stand beside those of others."""
+    with serving(tmp_path_factory.mktemp("server")) as running:
+        yield running
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[Server]:
+    """A server for one test alone, which may end it, or count on its having no runs yet."""
+    with serving(tmp_path) as running:
+        yield running
 
 
 def start(page: Page, server: Server, key: str) -> str:

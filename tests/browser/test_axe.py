@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, ViewportSize, expect
+from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import Server, mood
+from tests.browser.axe import findings
+from tests.browser.conftest import Server, at_hand, mood
 
 LOOKS = (("en", "light", 1440), ("zh", "dark", 390))
-Scheme = Literal["light", "dark"]
-WIDER = "document.scrollingElement.scrollWidth > document.documentElement.clientWidth"
+
+TABS = {
+    "clock": "#waterfall [data-at]",
+    "branches": "#branches .branch",
+    "event": "#inspect-event",
+    "why": "#inspect-why",
+    "source": "#inspect-source .source",
+    "tokens": "#inspect-tokens",
+    "lesson": "#inspect-lesson",
+}
+"""The tabs of a run's page that are not open at first, and what is seen in each once it is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A page to be looked at: its address, how its run stands, and the tabs to be opened on it."""
+    """A page to be looked at: its address, how its run stands, and whether to open all its tabs."""
 
     path: str
     mood: str = ""
-    tabs: tuple[str, ...] = ()
+    tabs: bool = False
 
 
 class Runs:
@@ -70,64 +78,66 @@ class Runs:
         return str(answer.json()["url"])
 
 
-def runs_in_each_state(runs: Runs) -> Iterator[Place]:
-    """The page of a run, however it stands, each of its tabs, and what branches off it."""
+@pytest.fixture(scope="module")
+def places(server: Server, browser: Browser) -> list[Place]:
+    """The page of a run, however it stands, with all its tabs, what branches off it, and all other pages."""
+    page = browser.new_page()
+    runs = Runs(server, page)
     parked = runs.start("trader", "waiting")
-    done = runs.do(
-        runs.start("trader", "waiting"), "resume", "completed", answers={"approve": {"approved": True}}
-    )
+    answers = {"approve": {"approved": True}}
+    done = runs.do(runs.start("trader", "waiting"), "resume", "completed", answers=answers)
     fork = runs.post(f"/api{done}/fork", at=30)["url"]
     runs.wait(fork, "waiting")
-    all_tabs = ("clock", "branches", "event", "why", "source", "tokens", "lesson")
-    yield Place(parked, "waiting")
-    yield Place(done, "completed", all_tabs)
-    yield Place(runs.start("breaks", "failed"), "failed")
-    yield Place(runs.do(runs.start("trader", "waiting"), "cancel", "cancelled"), "cancelled")
-    yield Place(runs.start("graph_demo", "paused", step=True), "paused")
-    slow = runs.start("stays", "running")
-    yield Place(slow, "running")
-    yield Place(runs.do(slow, "crash", "stopped"), "stopped")
-    yield Place(runs.without_scenario(done), "completed")
-    yield Place(f"{done}#step=9", "completed")
-    yield from map(Place, (f"{done}/branches", f"{done}/compare/{fork.rpartition('/')[2]}"))
+    made = [
+        Place(parked, "waiting"),
+        Place(done, "completed", tabs=True),
+        Place(runs.start("breaks", "failed"), "failed"),
+        Place(runs.do(runs.start("trader", "waiting"), "cancel", "cancelled"), "cancelled"),
+        Place(runs.start("graph_demo", "paused", step=True), "paused"),
+        Place(runs.start("stays", "running"), "running"),
+        Place(runs.do(runs.start("stays", "running"), "crash", "stopped"), "stopped"),
+        Place(runs.without_scenario(done), "completed"),
+        Place(f"{done}#step=9", "completed"),
+        Place(f"{done}/branches"),
+        Place(f"{done}/compare/{fork.rpartition('/')[2]}"),
+        Place(f"{parked}/steps/approve"),
+    ]
+    page.close()
+    others = ("/", "/?q=nothing-of-the-kind", "/scenarios/trader", "/scenarios/backpressure")
+    more = ("/runs", "/waiting", "/model", "/gallery", "/nowhere", "/runs/run-none")
+    return [*made, *map(Place, others + more)]
 
 
-def other_pages(runs: Runs) -> Iterator[Place]:
-    """All pages but those of runs, empty and full."""
-    yield from map(Place, ("/waiting", "/runs"))
-    parked = runs.start("trader", "waiting")
-    yield from map(Place, ("/", "/?q=nothing-of-the-kind", "/scenarios/trader", "/scenarios/backpressure"))
-    yield from map(Place, ("/runs", "/waiting", "/model", "/gallery", "/nowhere", "/runs/run-none"))
-    yield Place(f"{parked}/steps/approve")
+@pytest.fixture(params=LOOKS, ids=lambda look: "-".join(map(str, look)))
+def tab(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
+    """An empty page in one of the looks."""
+    lang, scheme, width = request.param
+    found = browser.new_page(
+        viewport={"width": width, "height": 900}, color_scheme=scheme, locale=lang, reduced_motion="reduce"
+    )
+    yield found
+    found.close()
 
 
-def findings(page: Page, place: str) -> list[tuple[str, str, str]]:
-    """What axe finds on the page as it is, and whether it is too wide."""
-    found = [(place, v["id"], v["nodes"][0]["html"][:200]) for v in Axe().run(page).response["violations"]]
-    return found + ([(place, "too wide", "")] if page.evaluate(WIDER) else [])
+def look(tab: Page, server: Server, place: Place) -> Iterator[tuple[str, str]]:
+    """What is found at a place, and in each of its tabs."""
+    tab.goto(server.url + place.path)
+    if place.mood:
+        mood(tab, place.mood)
+        at_hand(tab)
+    yield from ((place.path, found) for found in findings(tab))
+    for name, content in TABS.items() if place.tabs else ():
+        tab.locator(f"#tab-{name}").press("Enter")
+        expect(tab.locator(content).first).to_be_visible()
+        yield from ((f"{place.path}: {name}", found) for found in findings(tab))
 
 
-Places = Callable[[Runs], Iterator[Place]]
+def test_no_page_in_no_state_has_a_finding(server: Server, places: list[Place], tab: Page) -> None:
+    assert [found for place in places for found in look(tab, server, place)] == []
 
 
-@pytest.mark.parametrize("places", [runs_in_each_state, other_pages])
-@pytest.mark.parametrize(("lang", "scheme", "width"), LOOKS)
-def test_no_page_in_no_state_has_a_finding(
-    server: Server, page: Page, browser: Browser, places: Places, lang: str, scheme: Scheme, width: int
-) -> None:
-    size: ViewportSize = {"width": width, "height": 900}
-    tab = browser.new_page(viewport=size, color_scheme=scheme, locale=lang, reduced_motion="reduce")
-    found = []
-    for place in places(Runs(server, page)):
-        tab.goto(server.url + place.path)
-        if place.mood:
-            mood(tab, place.mood)
-        found += findings(tab, place.path)
-        for name in place.tabs:
-            tab.locator(f"#tab-{name}").press("Enter")
-            found += findings(tab, f"{place.path}: {name}")
-    tab.close()
-    assert found == []
+def test_lists_without_a_run_have_no_finding(own_server: Server, tab: Page) -> None:
+    assert [found for path in ("/waiting", "/runs") for found in look(tab, own_server, Place(path))] == []
 
 
 def test_a_form_that_was_not_filled_in_right_has_no_finding(server: Server, page: Page) -> None:
@@ -136,4 +146,4 @@ def test_a_form_that_was_not_filled_in_right_has_no_finding(server: Server, page
     page.get_by_label("room").fill("-5")
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.locator("[aria-invalid=true]")).to_have_count(1)
-    assert findings(page, page.url) == []
+    assert findings(page) == []

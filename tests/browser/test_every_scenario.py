@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from importlib import resources
 from itertools import cycle
 
@@ -15,15 +14,6 @@ from tests.browser.conftest import ROOT, Server, mood, positions
 
 KEYS = sorted(path.stem for path in (ROOT / "scenarios").glob("*.py"))
 CHINESE = re.compile("[一-鿿]")
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One server for all of them."""
-    running = Server(tmp_path_factory.mktemp("server"))
-    running.start()
-    yield running
-    running.stop()
 
 
 def words(lang: str) -> dict[str, str]:

@@ -22,7 +22,7 @@ def test_a_part_that_is_replaced_twice_within_a_frame_ends_as_the_later_one(
 ) -> None:
     start(page, server, "trader")
     mood(page, "waiting")
-    expect(page.locator("#connection")).to_have_attribute("data-state", "live")
+    expect(page.locator("#proof")).to_be_visible()
     page.evaluate(TWICE, ["running", "completed"])
     mood(page, "completed")
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
+from tests.browser.axe import findings
 from tests.browser.conftest import Server, mood, start
 
 
@@ -28,24 +29,29 @@ def alone(browser: Browser) -> Iterator[Page]:
     context.close()
 
 
-def kept(page: Page, server: Server, folder: Path, key: str = "trader", verdict: str = "Approve") -> Path:
-    """Run a scenario to its end, save its page as a user does, and stop the server."""
+def kept(browser: Browser, server: Server, folder: Path, key: str) -> str:
+    """Run a scenario to its end, and save its page as a user does; the file's address."""
+    page = browser.new_page()
     start(page, server, key)
     mood(page, "waiting")
-    page.get_by_role("button", name=verdict, exact=True).click()
+    page.get_by_role("button", name="Approve", exact=True).click()
     mood(page, "completed")
     with page.expect_download() as download:
         page.get_by_role("link", name="Save as one page").click()
     file = folder / download.value.suggested_filename
     download.value.save_as(file)
-    server.stop()
-    return file
+    page.close()
+    return file.as_uri()
 
 
-def test_a_kept_run_shows_its_log_its_graph_and_its_state_without_a_server(
-    server: Server, page: Page, alone: Page, tmp_path: Path
-) -> None:
-    alone.goto(kept(page, server, tmp_path).as_uri())
+@pytest.fixture(scope="module")
+def trader(browser: Browser, server: Server, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of the file that a run of the trader was kept in."""
+    return kept(browser, server, tmp_path_factory.mktemp("kept"), "trader")
+
+
+def test_a_kept_run_shows_its_log_its_graph_and_its_state_without_a_server(trader: str, alone: Page) -> None:
+    alone.goto(trader)
     last = int(alone.locator("#at").get_attribute("max") or 0)
     expect(alone.locator("#timeline > li")).to_have_count(last)
     expect(alone.locator("#output")).to_contain_text("Ordered.")
@@ -54,11 +60,8 @@ def test_a_kept_run_shows_its_log_its_graph_and_its_state_without_a_server(
     expect(alone.locator("#graph .node__icon").first).to_have_attribute("href", "#state-completed")
 
 
-def test_a_kept_run_is_stepped_both_ways_by_keys_rows_and_the_address(
-    server: Server, page: Page, alone: Page, tmp_path: Path
-) -> None:
-    file = kept(page, server, tmp_path).as_uri()
-    alone.goto(file)
+def test_a_kept_run_is_stepped_both_ways_by_keys_rows_and_the_address(trader: str, alone: Page) -> None:
+    alone.goto(trader)
     node = alone.locator('#graph [data-name="place_order"]')
     alone.keyboard.press("Home")
     expect(node).to_have_attribute("data-state", "pending")
@@ -67,17 +70,19 @@ def test_a_kept_run_is_stepped_both_ways_by_keys_rows_and_the_address(
     expect(alone.locator("#inspect-event")).to_contain_text("run_started")
     alone.locator("#timeline > li[data-kind=state_delta] a").first.click()
     expect(alone.locator("#inspect-event")).to_contain_text('"writers"')
-    assert alone.locator("#inspect-state .channel--changed").count() > 0
+    expect(alone.locator("#inspect-state .channel--changed")).not_to_have_count(0)
     alone.keyboard.press("End")
     expect(node).to_have_attribute("data-state", "completed")
-    alone.goto(f"{file}#step=2")
+    alone.goto(f"{trader}#step=2")
     alone.reload()
     expect(alone.locator("#ev-2")).to_have_attribute("aria-current", "step")
 
 
-def test_what_a_kept_run_says_stays_text(server: Server, page: Page, alone: Page, tmp_path: Path) -> None:
+def test_what_a_kept_run_says_stays_text(
+    server: Server, browser: Browser, alone: Page, tmp_path: Path
+) -> None:
     """Case D40, in a file that allows inline scripts by their hash alone."""
-    alone.goto(kept(page, server, tmp_path, "hostile").as_uri())
+    alone.goto(kept(browser, server, tmp_path, "hostile"))
     expect(alone.locator("body")).to_contain_text("<script>window.hurt=1</script>")
     alone.keyboard.press("ArrowLeft")
     alone.get_by_role("tab", name="Event").click()
@@ -87,11 +92,9 @@ def test_what_a_kept_run_says_stays_text(server: Server, page: Page, alone: Page
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_nothing_on_a_kept_run(
-    server: Server, page: Page, browser: Browser, tmp_path: Path, theme: str
+    trader: str, browser: Browser, theme: Literal["light", "dark"]
 ) -> None:
-    file = kept(page, server, tmp_path)
-    context = browser.new_context(color_scheme=theme, bypass_csp=True)
-    shown = context.new_page()
-    shown.goto(file.as_uri())
-    assert [found["id"] for found in Axe().run(shown).response["violations"]] == []
-    context.close()
+    page = browser.new_page(color_scheme=theme)
+    page.goto(trader)
+    assert findings(page) == []
+    page.close()

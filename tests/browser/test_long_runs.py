@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import Server, at_hand, mood, positions, start
 
@@ -16,21 +18,32 @@ def to_top(page: Page) -> None:
     page.locator(".timeline__scroll").evaluate("pane => { pane.scrollTop = 1 }")
 
 
-def long_run(page: Page, server: Server, rounds: int = 90) -> tuple[str, int]:
-    """A run of seven events a round that has ended; its address, and its last position."""
-    made = page.request.post(f"{server.url}/api/runs", data={"scenario": "rounds", "input": str(rounds)})
-    address = server.url + made.json()["url"]
-    page.goto(address)
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A run that has ended: its address, and its last position."""
+
+    address: str
+    last: int
+
+
+@pytest.fixture(scope="module")
+def long_run(server: Server, browser: Browser) -> Ended:
+    """A run of ninety rounds, seven events each."""
+    page = browser.new_page()
+    address = start(page, server, "rounds")
     mood(page, "completed")
     page.reload()
-    at_hand(page)
-    return address, positions(page)[-1]
+    found = Ended(address, positions(page)[-1])
+    page.close()
+    return found
 
 
 @pytest.fixture
-def told(server: Server, page: Page) -> int:
+def told(long_run: Ended, page: Page) -> int:
     """The last position of a long run that the page shows."""
-    return long_run(page, server)[1]
+    page.goto(long_run.address)
+    at_hand(page)
+    return long_run.last
 
 
 def test_a_page_opens_with_the_newest_hundred_rows(told: int, page: Page) -> None:
@@ -63,24 +76,22 @@ def test_however_far_one_scrolls_the_page_holds_a_stretch_without_a_gap(told: in
     assert seen == list(range(seen[0], told + 1))
 
 
-def test_a_moment_far_back_brings_its_rows_and_its_picture(server: Server, page: Page) -> None:
-    address, last = long_run(page, server)
-    page.goto(f"{address}#step=8")
+def test_a_moment_far_back_brings_its_rows_and_its_picture(long_run: Ended, page: Page) -> None:
+    page.goto(f"{long_run.address}#step=8")
     expect(page.locator("#ev-8")).to_have_attribute("aria-current", "step")
     expect(page.locator('#graph [data-name="work"]')).to_have_attribute("data-state", "completed")
     expect(page.locator('#graph [data-name="check"]')).to_have_attribute("data-state", "pending")
     expect(page.locator("#inspect-event")).to_contain_text("#8")
     page.keyboard.press("End")
-    expect(page.locator(f"#ev-{last}")).to_be_in_viewport()
+    expect(page.locator(f"#ev-{long_run.last}")).to_be_in_viewport()
     expect(page.locator('#graph [data-name="check"]')).to_have_attribute("data-state", "completed")
 
 
-def test_a_moment_far_back_brings_the_waves_around_it(server: Server, page: Page) -> None:
-    address, _ = long_run(page, server)
+def test_a_moment_far_back_brings_the_waves_around_it(long_run: Ended, told: int, page: Page) -> None:
     early, late = page.locator("#w3"), page.locator("#w181")
     expect(late).to_be_attached()
     expect(early).not_to_be_attached()
-    page.goto(f"{address}#step=12")
+    page.goto(f"{long_run.address}#step=12")
     expect(early).to_be_attached()
     expect(page.locator("#grid .cell:not(.is-later)")).not_to_have_count(0)
     expect(page.locator("#grid .cell.is-later")).not_to_have_count(0)
@@ -103,8 +114,7 @@ def test_a_page_that_follows_a_busy_run_to_its_end_has_its_newest_rows_without_a
     assert page.locator(".ticks *").count() < 12
 
 
-def test_a_filter_finds_what_the_page_has_no_row_of(server: Server, page: Page) -> None:
-    _, last = long_run(page, server)
+def test_a_filter_finds_what_the_page_has_no_row_of(told: int, page: Page) -> None:
     found = page.locator("#found li")
     page.get_by_role("combobox", name="Kind of event").select_option("run_started")
     expect(found).to_have_count(1)
@@ -114,7 +124,7 @@ def test_a_filter_finds_what_the_page_has_no_row_of(server: Server, page: Page) 
     expect(found).to_have_attribute("aria-current", "step")
 
     page.get_by_role("combobox", name="Kind of event").select_option("node_started")
-    expect(page.locator("#found")).to_contain_text(f"181 of {last} events match")
+    expect(page.locator("#found")).to_contain_text(f"181 of {told} events match")
     expect(found).to_have_count(100)
     page.get_by_role("button", name="81 earlier matches").click()
     expect(found).to_have_count(181)
@@ -131,12 +141,8 @@ def test_a_filter_goes_on_finding_while_the_run_goes_on(server: Server, page: Pa
 
 
 def test_a_node_whose_rows_are_far_away_leads_to_the_event_it_has_its_state_from(
-    server: Server, page: Page
+    told: int, page: Page
 ) -> None:
-    start(page, server, "rounds")
-    mood(page, "completed")
-    page.reload()
-    at_hand(page)
     first = page.locator("#graph [data-name='begin']")
     first.press("Enter")
     expect(page.locator("#timeline [aria-current]")).to_contain_text("begin")

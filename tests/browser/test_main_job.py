@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import Server, mood, positions, start
@@ -15,9 +14,9 @@ ENDINGS = [("Approve", "place_order", "Ordered."), ("Reject", "walk_away", "Not 
 
 @pytest.mark.parametrize(("verdict", "node", "output"), ENDINGS)
 def test_a_run_is_watched_live_survives_a_kill_and_ends_as_decided(
-    server: Server, page: Page, verdict: str, node: str, output: str
+    own_server: Server, page: Page, verdict: str, node: str, output: str
 ) -> None:
-    page.goto(server.url)
+    page.goto(own_server.url)
     page.get_by_role("link", name="Trader").click()
     page.get_by_role("button", name="Run", exact=True).first.click()
     page.wait_for_url(re.compile(r"/runs/run-"))
@@ -25,8 +24,8 @@ def test_a_run_is_watched_live_survives_a_kill_and_ends_as_decided(
     mood(page, "waiting")
     seen = positions(page)
     assert seen == list(range(1, len(seen) + 1))
-    server.kill()
-    server.start()
+    own_server.kill()
+    own_server.start()
     page.goto(address)
     mood(page, "waiting")
     assert positions(page) == seen
@@ -39,15 +38,15 @@ def test_a_run_is_watched_live_survives_a_kill_and_ends_as_decided(
 
 
 def test_a_page_that_stays_open_finds_the_server_again_and_shows_each_event_once(
-    server: Server, page: Page
+    own_server: Server, page: Page
 ) -> None:
     """Case D50."""
-    start(page, server, "trader")
+    start(page, own_server, "trader")
     mood(page, "waiting")
     expect(page.locator("#connection")).to_have_attribute("data-state", "live")
-    server.kill()
+    own_server.kill()
     expect(page.locator("#connection")).not_to_have_attribute("data-state", "live")
-    server.start()
+    own_server.start()
     expect(page.locator("#connection")).to_have_attribute("data-state", "live", timeout=30_000)
     page.get_by_role("button", name="Approve", exact=True).click()
     mood(page, "completed")
@@ -93,16 +92,16 @@ def test_a_reload_in_the_middle_loses_and_repeats_nothing(server: Server, page: 
 
 
 def test_ctrl_c_with_open_tabs_ends_the_server_within_five_seconds(
-    server: Server, page: Page, browser: Browser
+    own_server: Server, page: Page, browser: Browser
 ) -> None:
     """Case D24."""
-    address = start(page, server, "trader")
+    address = start(page, own_server, "trader")
     other = browser.new_page()
     other.goto(address)
     for tab in (page, other):
         expect(tab.locator("#connection")).to_have_attribute("data-state", "live")
-    assert server.interrupt(5) == 0
-    assert "Traceback" not in server.said
+    assert own_server.interrupt(5) == 0
+    assert "Traceback" not in own_server.said
     other.close()
 
 
@@ -138,15 +137,3 @@ def test_a_run_that_waits_says_so_and_not_that_it_is_done(server: Server, page: 
     mood(page, "waiting")
     page.get_by_role("button", name="Approve", exact=True).click()
     mood(page, "completed")
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_finds_nothing_on_the_pages_of_a_real_server(server: Server, page: Page, theme: str) -> None:
-    page.emulate_media(color_scheme=theme)
-    address = start(page, server, "trader")
-    mood(page, "waiting")
-    for place in ("/", "/scenarios/trader", "/runs", "/waiting", address.removeprefix(server.url)):
-        page.goto(server.url + place)
-        expect(page.locator("main")).to_be_visible()
-        found = Axe().run(page).response["violations"]
-        assert [(v["id"], v["nodes"][0]["html"]) for v in found] == [], place

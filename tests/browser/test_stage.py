@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Server, mood, start
@@ -44,7 +46,7 @@ def test_a_run_is_shown_on_the_stage_and_decided_by_keys_alone(server: Server, p
     mood(page, "waiting")
     page.keyboard.press("s")
     expect(page.locator("#timeline")).to_be_hidden()
-    assert "stage=1" in page.url
+    expect(page).to_have_url(re.compile("stage=1"))
     expect(page.locator("#parked")).to_be_visible()
     page.keyboard.press("a")
     page.keyboard.press("Enter")
@@ -52,4 +54,4 @@ def test_a_run_is_shown_on_the_stage_and_decided_by_keys_alone(server: Server, p
     expect(page.locator("#narration")).to_contain_text("completed")
     page.keyboard.press("s")
     expect(page.locator("#timeline")).to_be_visible()
-    assert "stage" not in page.url
+    expect(page).not_to_have_url(re.compile("stage"))

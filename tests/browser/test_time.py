@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Server, mood, start
@@ -18,7 +20,7 @@ def test_a_bar_of_the_waterfall_is_part_of_the_one_selection(server: Server, pag
     expect(page.locator("#at")).to_have_value(str(at))
     expect(bar).to_have_attribute("aria-current", "step")
     expect(page.locator(f"#timeline [data-at='{at}']")).to_have_attribute("aria-current", "step")
-    assert page.url.endswith(f"#step={at}")
+    expect(page).to_have_url(re.compile(f"#step={at}$"))
 
 
 def test_a_breakpoint_is_set_from_the_page_and_met(server: Server, page: Page) -> None:

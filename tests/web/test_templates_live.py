@@ -6,8 +6,7 @@ The server here is a stage: it has the real templates and a log that is told ste
 from __future__ import annotations
 
 import json
-import os
-import shutil
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -18,8 +17,7 @@ from typing import Literal
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from playground.kernel.eventlog import Event
 from playground.web import gallery
@@ -30,27 +28,12 @@ from playground.web.static import content
 from playground.web.templating import page, partial, region
 from playground.web.timeline import Timeline
 from playground.web.viewmodels import EventRow, RunView
-
-expect.set_options(timeout=15_000)
+from tests.browser.axe import findings
+from tests.browser.conftest import positions
 
 POLICY = "default-src 'self'; script-src 'self'; style-src 'self'; base-uri 'none'"
 UNTIL_PARKED = len(gallery.incident("en").events) - 1
 TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
-
-
-@pytest.fixture(scope="session")
-def browser_type_launch_args(browser_type_launch_args: dict[str, object]) -> dict[str, object]:
-    found = (
-        os.environ.get("PLAYGROUND_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-    )
-    sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
-    args = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", *sandbox]
-    return {**browser_type_launch_args, "args": args, **({"executable_path": found} if found else {})}
-
-
-@pytest.fixture(scope="session")
-def base_url() -> None:
-    """Every stage has its own address."""
 
 
 class Stage:
@@ -217,17 +200,13 @@ def badge(page: Page):  # type: ignore[no-untyped-def]
     return page.locator("#connection")
 
 
-def at(page: Page) -> int:
-    return int(page.locator("#at").input_value())
+def at(page: Page, step: int) -> None:
+    """Wait until the page shows this event's moment."""
+    expect(page.locator("#at")).to_have_value(str(step))
 
 
 def node(page: Page, key: str, run_id: str = ""):  # type: ignore[no-untyped-def]
     return page.locator(f'[data-mark="node-{run_id}/{key}"]')
-
-
-def positions(page: Page) -> list[int]:
-    found: list[int] = page.locator("#timeline > li").evaluate_all("rows => rows.map(r => +r.dataset.at)")
-    return found
 
 
 def test_events_arrive_in_order_and_the_picture_follows(run: Page, stage: Stage) -> None:
@@ -269,7 +248,7 @@ def test_what_was_active_glows_and_fades_with_each_wave_that_begins(run: Page, s
 
     run.goto(f"{run.url}#step={UNTIL_PARKED}")
 
-    expect(run.locator("#at")).to_have_value(str(UNTIL_PARKED))
+    at(run, UNTIL_PARKED)
     known = dict(run.locator("#graph :is(.node, .edge)").evaluate_all(ages))
     assert {mark: known[mark] for mark, _ in live} == dict(live)
 
@@ -300,7 +279,7 @@ def test_what_is_changed_in_a_part_as_soon_as_it_is_there_stays_changed(run: Pag
 
     stage.tell(20)
 
-    expect(run.locator("#at")).to_have_value("21")
+    at(run, 21)
     expect(node(run, "diagnose")).to_have_attribute("data-changed", "yes")
 
 
@@ -337,7 +316,7 @@ def test_an_ended_run_is_not_asked_for_again(run: Page, stage: Stage) -> None:
 
 def test_going_back_in_time_shows_the_states_of_that_moment(run: Page, stage: Stage) -> None:
     stage.tell_all()
-    expect(run.locator("#at")).to_have_value(str(len(stage.events)))
+    at(run, len(stage.events))
 
     run.keyboard.press("Home")
     expect(node(run, "diagnose")).to_have_attribute("data-state", "pending")
@@ -346,26 +325,26 @@ def test_going_back_in_time_shows_the_states_of_that_moment(run: Page, stage: St
     run.keyboard.press("End")
 
     expect(node(run, "repair")).to_have_attribute("data-state", "completed")
-    assert "#" not in run.url
+    expect(run).not_to_have_url(re.compile("#"))
 
 
 def test_the_address_holds_the_step(run: Page, stage: Stage) -> None:
     stage.tell_all()
     expect(badge(run)).to_have_text("complete")
     run.locator("#ev-38 a").click()
-    assert run.url.endswith("#step=38")
+    expect(run).to_have_url(re.compile("#step=38$"))
 
     run.reload()
 
-    assert at(run) == 38
+    at(run, 38)
     expect(run.locator("#ev-38")).to_have_attribute("aria-current", "step")
     expect(run.locator("#inspect-event")).to_contain_text("node_completed")
 
 
 def test_a_step_that_does_not_exist_leads_to_the_nearest(run: Page, stage: Stage) -> None:
     run.goto(f"{stage.url}/runs/inc7#step=999")
-    assert at(run) == stage.shown
     expect(run.locator(".scrubber__where")).to_contain_text("there is no event")
+    at(run, stage.shown)
 
 
 def test_row_cell_node_and_scrubber_are_one_selection(run: Page, stage: Stage) -> None:
@@ -373,24 +352,27 @@ def test_row_cell_node_and_scrubber_are_one_selection(run: Page, stage: Stage) -
     expect(badge(run)).to_have_text("complete")
 
     node(run, "decide").click()
-    moved = at(run)
-    expect(run.locator(f"#ev-{moved}")).to_have_attribute("aria-current", "step")
     expect(node(run, "decide")).to_have_class("node node--function is-chosen")
+    moved = int(run.locator("#at").input_value())
+    expect(run.locator(f"#ev-{moved}")).to_have_attribute("aria-current", "step")
 
-    run.locator("#grid .cell").last.click()
-    assert at(run) != moved
-    expect(run.locator(".scrubber__where")).to_contain_text(f"event {at(run)} of")
+    cell = run.locator("#grid .cell").last
+    cell.click()
+    shown = int(cell.get_attribute("data-at") or 0)
+    assert shown != moved
+    at(run, shown)
+    expect(run.locator(".scrubber__where")).to_contain_text(f"event {shown} of")
 
 
 def test_a_reader_of_the_past_stays_there_while_events_arrive(run: Page, stage: Stage) -> None:
     stage.tell(20)
     expect(run.locator("#ev-21")).to_be_attached()
     run.locator("#ev-5 a").click()
+    at(run, 5)
 
     stage.tell(5)
 
-    expect(run.locator("#ev-26")).to_be_attached()
-    assert at(run) == 5
+    expect(run.locator(".scrubber__where")).to_contain_text("event 5 of 26")
     expect(node(run, "final", "~1")).to_have_attribute("data-state", "pending")
 
 
@@ -398,12 +380,13 @@ def test_playing_reaches_the_end(run: Page, stage: Stage) -> None:
     stage.tell(11)
     expect(run.locator("#ev-12")).to_be_attached()
     run.select_option("#speed", "8")
+    run.evaluate("document.addEventListener('moment', ({ detail }) => (window.seen ??= []).push(detail.at))")
 
     run.keyboard.press("p")
 
-    expect(run.locator("[data-go=play]")).to_have_attribute("aria-pressed", "true")
-    expect(run.locator("[data-go=play]")).to_have_attribute("aria-pressed", "false", timeout=10_000)
-    assert at(run) == 12
+    at(run, 12)
+    expect(run.locator("[data-go=play]")).to_have_attribute("aria-pressed", "false")
+    assert sorted(set(run.evaluate("seen"))) == list(range(1, 13))
 
 
 def test_a_key_moves_to_the_verdict_and_only_enter_decides(run: Page, stage: Stage) -> None:
@@ -461,7 +444,7 @@ def test_after_a_click_on_a_tab_the_arrows_stay_with_time(run: Page, stage: Stag
     run.keyboard.press("ArrowLeft")
 
     expect(run.locator("#inspect-why")).to_be_visible()
-    assert at(run) == 5
+    at(run, 5)
 
 
 def test_a_name_once_given_is_offered_again(run: Page, stage: Stage) -> None:
@@ -485,30 +468,37 @@ def test_the_help_lists_the_keys_and_gives_the_focus_back(run: Page) -> None:
 
 shown_in = cache(gallery.pages)
 
+LOOKS: dict[Language, tuple[tuple[Literal["light", "dark"], int], ...]] = {
+    "en": (("light", 1440), ("dark", 390)),
+    "zh": (("dark", 1440), ("light", 390)),
+}
 
-@pytest.mark.parametrize(
-    ("scheme", "width", "lang"),
-    [("light", 1440, "en"), ("dark", 1440, "zh"), ("dark", 390, "en"), ("light", 390, "zh")],
-)
-@pytest.mark.parametrize("name", shown_in("en"))
-def test_axe_finds_nothing_and_nothing_is_too_wide(
-    page: Page, scheme: Literal["light", "dark"], width: int, lang: Language, name: str
-) -> None:
-    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-    page.set_viewport_size({"width": width, "height": 900})
+
+@pytest.fixture(scope="module")
+def sheet(browser: Browser) -> Iterator[Page]:
+    """A page that shows those of the gallery, `/<language>/<name>`."""
 
     def serve(route: Route) -> None:
-        path = urlsplit(route.request.url).path.strip("/")
-        if path.startswith("static/"):
-            file = path.removeprefix("static/")
-            route.fulfill(body=content(file), content_type=TYPES[file.rpartition(".")[2]])
-        elif path == name:
-            route.fulfill(body=shown_in(lang)[name], content_type="text/html")
+        folder, _, name = urlsplit(route.request.url).path.strip("/").partition("/")
+        if folder == "static":
+            route.fulfill(body=content(name), content_type=TYPES[name.rpartition(".")[2]])
+        elif folder in LOOKS and name in shown_in(folder):
+            route.fulfill(body=shown_in(folder)[name], content_type="text/html")
         else:
             route.fulfill(status=204)
 
-    page.route("**/*", serve)
-    page.goto(f"http://stage.test/{name}")
+    shown = browser.new_page(reduced_motion="reduce")
+    shown.route("**/*", serve)
+    yield shown
+    shown.close()
 
-    assert [violation["id"] for violation in Axe().run(page).response["violations"]] == []
-    assert not page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+
+@pytest.mark.parametrize("lang", LOOKS)
+@pytest.mark.parametrize("name", shown_in("en"))
+def test_axe_finds_nothing_and_nothing_is_too_wide(sheet: Page, lang: Language, name: str) -> None:
+    sheet.goto(f"http://stage.test/{lang}/{name}")
+
+    for scheme, width in LOOKS[lang]:
+        sheet.emulate_media(color_scheme=scheme)
+        sheet.set_viewport_size({"width": width, "height": 900})
+        assert findings(sheet) == [], (scheme, width)
