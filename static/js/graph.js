@@ -76,8 +76,7 @@ function live(mark) {
 }
 
 document.addEventListener("graph", (event) => following() && JSON.parse(event.detail.data).forEach(live));
-// The present is in the picture already, and may be ahead of the rows; only who was elsewhere has to come back to it,
-// which takes the row that it ends with.
+// The present is in the picture, which may be ahead of the rows; who was elsewhere comes back with the row it ends with.
 let elsewhere = false;
 document.addEventListener("moment", ({ detail: { at, live } }) => {
   if (!live || elsewhere) travel(at);
