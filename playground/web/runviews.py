@@ -366,7 +366,7 @@ def _writes(story: Story, fold: EventRow) -> dict[str, tuple[Write, ...]]:
     for channel, nodes in writers.items():
         listed = []
         for node in nodes if isinstance(nodes, list) else []:
-            event = returned.get(node)
+            event = returned.get(str(node))
             if event is not None:
                 data: JsonObject = {**_object(event.data.get("reset")), **_object(event.data.get("delta"))}
                 listed.append(Write(str(node), data.get(channel), event.pos))

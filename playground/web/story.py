@@ -255,11 +255,10 @@ class Story:
     def _started(self, event: Event, node: str) -> None:
         self.nodes += 1
         place, activation = (event.run_id, node), event.data.get("activation", 0)
-        before = self._starts.get(place)
-        if before is None:
+        if place not in self._starts:
             self.places[self._paths.get(event.run_id, "") + node.partition("#")[0]] = None
-        again = before is not None and before[0] == activation
-        self._starts[place] = activation, before[1] + 1 if before and again else 1
+        latest, starts = self._starts.get(place, (activation, 0))
+        self._starts[place] = activation, starts + 1 if latest == activation else 1
 
     def _spend(
         self, event: Event, node: str, *, model_calls: int = 0, tool_calls: int = 0, tokens: int = 0

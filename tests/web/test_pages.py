@@ -690,4 +690,5 @@ def test_a_log_that_cannot_be_read_is_told_in_a_page_that_is_whole(
 
     assert "event 3" in shown.one(".problem").text
     assert [part.tag for part in shown.all("body")] == ["body"]
+    assert [script["src"] for script in shown.all("script") if "run.js" in script["src"]] == []
     assert shown.one("#help")
