@@ -153,7 +153,9 @@ _STATES = {
 
 _RESHAPING = {"control", "delegated"}
 
-_MARKING = {*_STATES, *_RESHAPING, "run_completed", "run_failed"}
+_LANE_ENDS = {"run_completed": "completed", "run_failed": "failed"}
+
+_MARKING = {*_STATES, *_RESHAPING, *_LANE_ENDS}
 
 
 @lru_cache(maxsize=4096)
@@ -189,8 +191,8 @@ def state_after(fact: Fact) -> str:
 
     A node that parks on what a run inside it asks is not asked itself: it waits.
     """
-    nested = fact.kind == "node_parked" and fact.data.get("nested")
-    return "waiting" if nested else _STATES.get(fact.kind, "")
+    state = _STATES.get(fact.kind, "")
+    return "waiting" if state == "parked" and fact.data.get("nested") else state
 
 
 def marks_of(fact: Fact, beat: int = 0, at: int = 0) -> tuple[Mark, ...]:
@@ -200,35 +202,30 @@ def marks_of(fact: Fact, beat: int = 0, at: int = 0) -> tuple[Mark, ...]:
         beat: when it happens, by the `Pulse` of its tree.
         at: its position.
     """
-    kind = fact.kind
+    kind, data, run_id = fact.kind, fact.data, fact.run_id
     if kind not in _MARKING:
         return ()
-    data, run_id = fact.data, fact.run_id
-    node, wave = _text(data, "node"), _int(data, "wave")
-    marks: list[Mark] = []
-    state = state_after(fact)
-    if state and node:
-        marks.append(Mark(node_id(run_id, node), state, wave, beat, at))
-    if kind == "node_started":
-        why = data.get("why")
-        if _text(why, "code") in ("edges", "goto"):
-            sources = _texts(why, "nodes")
-            marks += [Mark(edge_id(run_id, source, node), "taken", wave, beat) for source in sources]
-    elif kind == "node_skipped":
-        why = data.get("why")
-        if _text(why, "code") in ("dead_edges", "skipped_predecessors"):
-            marks += [Mark(edge_id(run_id, source, node), "dead") for source in _texts(why, "nodes")]
-    elif kind == "control":
+    if kind == "control":
         target = _text(data, "goto") or _text(data, "send")
-        if target and target != END:
-            state = "rearmed" if data.get("immediate") is False else "taken"
-            marks.append(Mark(edge_id(run_id, _text(data, "by"), target), state, wave, beat))
-    elif kind == "delegated":
-        marks.append(Mark(lane_id(_text(data, "child")), "running", wave, beat))
-    elif kind in ("run_completed", "run_failed") and _within(run_id):
-        state = "completed" if kind == "run_completed" else "failed"
-        marks.append(Mark(lane_id(run_id), state, wave, beat))
-    return tuple(marks)
+        if not target or target == END:
+            return ()
+        state = "rearmed" if data.get("immediate") is False else "taken"
+        return (Mark(edge_id(run_id, _text(data, "by"), target), state, _int(data, "wave"), beat),)
+    wave = _int(data, "wave")
+    if kind == "delegated":
+        return (Mark(lane_id(_text(data, "child")), "running", wave, beat),)
+    if kind in _LANE_ENDS:
+        return (Mark(lane_id(run_id), _LANE_ENDS[kind], wave, beat),) if _within(run_id) else ()
+    node = _text(data, "node")
+    if not node:
+        return ()
+    mark = Mark(node_id(run_id, node), state_after(fact), wave, beat, at)
+    if kind == "node_started" and _code(data) in ("edges", "goto"):
+        edges = [Mark(edge_id(run_id, source, node), "taken", wave, beat) for source in _sources(data)]
+        return (mark, *edges)
+    if kind == "node_skipped" and _code(data) in ("dead_edges", "skipped_predecessors"):
+        return (mark, *(Mark(edge_id(run_id, source, node), "dead") for source in _sources(data)))
+    return (mark,)
 
 
 @dataclass(slots=True)
@@ -304,11 +301,10 @@ class Story:
             chapter.seen[node] = None
             grew = grew or "#" in node
         if kind == "node_started":
-            why = data.get("why")
-            code = _text(why, "code")
+            code = _code(data)
             if code == "edges":
-                sources = _texts(why, "nodes")
-                chapter.flows.update({(template_of(source), template_of(node)): None for source in sources})
+                flows = ((template_of(source), template_of(node)) for source in _sources(data))
+                chapter.flows.update(dict.fromkeys(flows))
             elif code == "entry":
                 chapter.entries.add(node)
         elif kind == "control":
@@ -350,8 +346,8 @@ def template_of(key: str) -> str:
     return key.partition("#")[0]
 
 
-def _text(data: object, key: str) -> str:
-    found = data.get(key) if isinstance(data, dict) else None
+def _text(data: Mapping[str, JsonValue], key: str) -> str:
+    found = data.get(key)
     return found if isinstance(found, str) else ""
 
 
@@ -360,8 +356,16 @@ def _int(data: Mapping[str, JsonValue], key: str) -> int:
     return found if isinstance(found, int) else 0
 
 
-def _texts(data: object, key: str) -> list[str]:
-    found = data.get(key) if isinstance(data, dict) else None
+def _code(data: Mapping[str, JsonValue]) -> str:
+    """Why a node has started or was skipped, in a word."""
+    why = data.get("why")
+    return _text(why, "code") if isinstance(why, dict) else ""
+
+
+def _sources(data: Mapping[str, JsonValue]) -> list[str]:
+    """The nodes that were the reason."""
+    why = data.get("why")
+    found = why.get("nodes") if isinstance(why, dict) else None
     if isinstance(found, str):
         return [found]
     return [item for item in found if isinstance(item, str)] if isinstance(found, list) else []

@@ -13,6 +13,9 @@ from playground.kernel import Event, JsonValue
 
 _FORGETS = ("node_completed", "node_failed", "node_cancelled")
 
+REMEMBERS = frozenset({"tool_returned", "node_retry", *_FORGETS})
+"""The kinds of events that make an activation remember or forget."""
+
 
 @dataclass(slots=True)
 class _Activation:

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import cast
 
-from playground.kernel import Interrupt, JsonObject, JsonValue, LogError, RunState, root_of
+from playground.kernel import Event, Interrupt, JsonObject, JsonValue, LogError, RunState, root_of
 from playground.kernel.types import NodeStatus
 from playground.kernel.values import dict_in
 from playground.runtime.scenario import Step, next_wave
 from playground.sessions import Entry, Portrait, Sessions, portrait
 from playground.sessions.answers import follows
 from playground.web.forms import Form, Problem, form_for
+from playground.web.graphmarks import template_of
 from playground.web.graphview import Graph, Topology, graph, marks_json
 from playground.web.i18n import Language, Translator
 from playground.web.layerviews import layers_view
@@ -109,9 +111,8 @@ def run_view(story: Story, sessions: Sessions, lang: Language, at: int | None = 
 def names(story: Story) -> tuple[str, ...]:
     """The keys of the nodes that a run has or may come to have, its plan's first."""
     planned = () if story.foreign else story.plan.nodes
-    found = (event.data.get("node") for event in story.events)
-    seen = dict.fromkeys(node for node in found if isinstance(node, str))
-    return tuple(dict.fromkeys([*planned, *(node.partition("#")[0] for node in seen if node)]))
+    seen = chain.from_iterable(chapter.seen for chapter in story.drawn.chapters.values())
+    return tuple(dict.fromkeys([*planned, *map(template_of, seen)]))
 
 
 def around(run: RunView, story: Story, at: int) -> RunView:
@@ -346,22 +347,21 @@ def state_rows(story: Story, row: EventRow, seen: Portrait) -> tuple[StateRow, .
 
 
 def _latest_fold(story: Story, row: EventRow) -> EventRow | None:
-    for event in reversed(story.events[: row.id]):
-        if event.kind == "state_delta" and event.run_id == row.run_id:
-            return story.row(event.pos)
-    return None
+    before = map(story.events.__getitem__, range(row.id - 1, -1, -1))
+    folds = (event.pos for event in before if event.kind == "state_delta" and event.run_id == row.run_id)
+    return story.row(next(folds, 0))
 
 
 def _writes(story: Story, fold: EventRow) -> dict[str, tuple[Write, ...]]:
     """What each node of a wave wrote, by channel, in the order of the fold."""
     writers = dict_in(fold.data, "writers")
-    returned = {
-        event.data.get("node"): event
-        for event in story.events[: fold.id - 1]
-        if event.kind == "node_completed"
-        and event.run_id == fold.run_id
-        and event.data.get("wave") == fold.wave
-    }
+    returned: dict[JsonValue, Event] = {}
+    for before in map(story.events.__getitem__, range(fold.id - 2, -1, -1)):
+        if before.run_id == fold.run_id:
+            if before.kind == "state_delta":
+                break
+            if before.kind == "node_completed" and before.data.get("wave") == fold.wave:
+                returned.setdefault(str(before.data.get("node")), before)
     found: dict[str, tuple[Write, ...]] = {}
     for channel, nodes in writers.items():
         listed = []

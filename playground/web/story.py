@@ -33,6 +33,9 @@ STRETCH = 500
 LEAP = 1000
 """After each so many events it is kept how the run stood, so that no moment of its past is far."""
 
+GLANCE = 200
+"""After each so many events the marks of the picture are kept."""
+
 MOST_STREAMS = 40
 """How many model calls the page shows, the latest ones."""
 
@@ -44,6 +47,15 @@ _CARDS = {"interrupted", "resumed", "interrupt_cancelled"}
 _STATUS = {"run_started", "run_suspended", "resumed", "run_completed", "run_failed", "model_returned"}
 _END = {"run_completed", "run_failed"}
 _SPENT = {"model_called", "model_returned", "tool_called", "tool_returned"}
+_NOTED = {
+    "run_started",
+    "node_started",
+    "interrupted",
+    "resumed",
+    "interrupt_cancelled",
+    "run_failed",
+    *_SPENT,
+}
 _GRID = {
     "node_started",
     "node_completed",
@@ -152,12 +164,13 @@ class Story:
             return
         self.pos = fresh[-1].pos
         for event in fresh:
-            if len(self.rows) % LEAP == 0:
+            if len(self.rows) % GLANCE == 0:
                 self._marks.append(dict(self.drawn.marks))
             beat = self.rows.add(event)
             grew = self.drawn.add(event, marks_of(event, beat, event.pos))
             self.book.add(event)
-            self._note(event)
+            if event.kind in _NOTED:
+                self._note(event)
             if self.watched:
                 asked = questions(event.kind, event.data)
                 opens = bool(self.rows.opens(len(self.rows) - 1))
@@ -179,9 +192,9 @@ class Story:
 
     def marks_before(self, pos: int) -> Mapping[str, graphmarks.Mark]:
         """The last mark of each element of the picture before the event at `pos`."""
-        leaps = min((pos - 1) // LEAP, len(self._marks) - 1)
-        marks = dict(self._marks[leaps])
-        for index in range(leaps * LEAP, pos - 1):
+        kept = min((pos - 1) // GLANCE, len(self._marks) - 1)
+        marks = dict(self._marks[kept])
+        for index in range(kept * GLANCE, pos - 1):
             marks.update((mark.id, mark) for mark in self.rows.marks(index))
         return marks
 

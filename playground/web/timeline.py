@@ -17,7 +17,7 @@ from playground.kernel.values import JsonObject
 from playground.sessions import is_stage_note
 from playground.web.graphmarks import Mark, Pulse, marks_of
 from playground.web.layerviews import changed_layers, states_after
-from playground.web.memory import Memory
+from playground.web.memory import REMEMBERS, Memory
 from playground.web.viewmodels import EventRow, Ticks
 
 MOST_TICKS = 300
@@ -75,7 +75,7 @@ class Timeline(Sequence[EventRow]):
             self._beats.append(index)
             if "~" not in event.run_id:
                 self._opens[index] = self._pulse.waves[event.run_id]
-        elif kind not in _TOLD_ONE_BY_ONE and index and _are_alike(self.events[-1], event):
+        elif index and self.events[-1].kind == kind and _are_alike(self.events[-1], event):
             self._repeats[index] = self._repeats.get(index - 1, 0) + 1
         if kind == "delegated":
             name, child = event.data.get("name"), event.data.get("child")
@@ -87,12 +87,12 @@ class Timeline(Sequence[EventRow]):
         elif kind in ("tool_called", "model_called"):
             if again := self._memory.again(event):
                 self._again[index] = again
+        elif kind in REMEMBERS:
+            self._memory.note(event)
         elif is_stage_note(event):
             if layers := changed_layers(event, self._states):
                 self._layers[index] = layers
             self._states = states_after(event, self._states)
-        else:
-            self._memory.note(event)
         self.events.append(event)
         return beat
 
@@ -154,8 +154,8 @@ class Timeline(Sequence[EventRow]):
 
 
 def _are_alike(before: Event, event: Event) -> bool:
-    """Whether an event is one more of the same."""
-    if before.kind != event.kind or before.run_id != event.run_id:
+    """Whether an event is one more of the same kind that tells the same."""
+    if event.kind in _TOLD_ONE_BY_ONE or before.run_id != event.run_id:
         return False
     return all(before.data.get(name) == event.data.get(name) for name in _LIKE)
 

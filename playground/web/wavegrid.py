@@ -127,7 +127,8 @@ class WaveBook:
         node, wave = fact.data.get("node"), fact.data.get("wave")
         if not isinstance(wave, int):
             return
-        sheet.last = max(sheet.last, wave)
+        if wave > sheet.last:
+            sheet.last = wave
         if isinstance(node, str):
             _note(sheet, fact, node, wave)
 
