@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
@@ -56,8 +58,7 @@ def schema_errors(schema: Mapping[str, JsonValue], value: JsonValue) -> dict[str
     A reference to elsewhere is not followed: whoever writes a schema gets no request of the server's.
     """
     try:
-        Draft202012Validator.check_schema(schema)
-        found = Draft202012Validator(schema, registry=Registry()).iter_errors(value)
+        found = _validator(json.dumps(schema)).iter_errors(value)
         return {".".join(map(str, error.absolute_path)): error.message for error in found}
     except SchemaError as error:
         return {"": f"the schema itself is wrong: {error.message}"}
@@ -65,6 +66,18 @@ def schema_errors(schema: Mapping[str, JsonValue], value: JsonValue) -> dict[str
         return {"": f"the schema itself is wrong: it refers to {error.ref}, which is not in it"}
     except RecursionError:
         return {"": "the schema itself is wrong: it refers to itself without end"}
+
+
+@lru_cache(maxsize=32)
+def _validator(schema: str) -> Draft202012Validator:
+    """What holds values against a schema; checking the schema itself takes longer, and is done once.
+
+    Raises:
+        SchemaError: it is none.
+    """
+    found = json.loads(schema)
+    Draft202012Validator.check_schema(found)
+    return Draft202012Validator(found, registry=Registry())
 
 
 def answer_value(asked: Interrupt, answer: Answer) -> JsonValue:

@@ -52,6 +52,9 @@ MOST_WAITING = 50
 RECENT = 200
 """How many of the newest runs are searched for what waits, for turns of a conversation and for branches."""
 
+HEAD_START = 0.02
+"""Seconds in which a browser can paint a run's first rows before it gets the rest of the page to lay out."""
+
 FRESH = {"cache-control": "no-cache"}
 
 
@@ -178,6 +181,7 @@ async def run(request: Request) -> Response:
             yield body_of_error(request, error)
             return
         yield templating.page("run", lang, part="first", run=found)
+        await asyncio.sleep(HEAD_START)
         yield templating.page("run", lang, part="rest", run=found)
 
     return StreamingResponse(parts(), headers=FRESH, media_type="text/html")

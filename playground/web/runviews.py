@@ -355,7 +355,7 @@ def _latest_fold(story: Story, row: EventRow) -> EventRow | None:
 def _writes(story: Story, fold: EventRow) -> dict[str, tuple[Write, ...]]:
     """What each node of a wave wrote, by channel, in the order of the fold."""
     writers = dict_in(fold.data, "writers")
-    returned: dict[JsonValue, Event] = {}
+    returned: dict[str, Event] = {}
     for before in map(story.events.__getitem__, range(fold.id - 2, -1, -1)):
         if before.run_id == fold.run_id:
             if before.kind == "state_delta":
