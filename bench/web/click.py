@@ -110,6 +110,7 @@ async def click(how: How) -> list[Sheet]:
                 await asyncio.sleep(REST)
                 await page.mouse.click(run["x"] + run["width"] / 2, run["y"] + run["height"] / 2)
                 await asyncio.sleep(REST)
+                await page.wait_for_function("window.delay")
                 seen.append(await page.evaluate("window.delay"))
         await browser.close()
     for label, (_, *counted) in delays.items():

@@ -52,7 +52,7 @@ MOST_WAITING = 50
 RECENT = 200
 """How many of the newest runs are searched for what waits, for turns of a conversation and for branches."""
 
-HEAD_START = 0.02
+HEAD_START = 0.05
 """Seconds in which a browser can paint a run's first rows before it gets the rest of the page to lay out."""
 
 FRESH = {"cache-control": "no-cache"}
