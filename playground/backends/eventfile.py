@@ -78,19 +78,28 @@ def last_head(data: bytes) -> tuple[str, int, int] | None:
 
 
 class EventFile:
-    """The bytes of a tree's file as they were at one moment.
+    """The bytes of a tree's file as they were at one moment; `within`: from one of its events on.
 
     Each method yields batch by batch, so that a reader of a long log can let
     others have their turn, and raises `DamagedLog` where it meets damage.
     """
 
-    def __init__(self, path: Path, root_id: str, data: bytes) -> None:
+    def __init__(self, path: Path, root_id: str, data: bytes, *, within: bool = False) -> None:
         self._path = path
         self._root_id = root_id
         self._data = data
-        self._start = data.find(b"\n") + 1
+        self._start = 0 if within else data.find(b"\n") + 1
         if self._start:
             read_header(path, data[: self._start], header_of(root_id))
+
+    def begins_with(self, pos: int) -> bool:
+        """Whether the first line is the event at a position."""
+        head = _HEAD.match(self._data)
+        return head is not None and int(head[3]) == pos
+
+    def line_of(self, pos: int) -> int:
+        """Where the line of the event at a position begins."""
+        return self._data.rfind(b"\n", 0, self._behind_pos(pos) - 1) + 1
 
     def of_run(self, run_id: str, since_seq: int = 0) -> Iterator[list[Event]]:
         """The events of one run with `seq > since_seq`; only the lines behind that one are read."""

@@ -47,6 +47,12 @@ from playground.kernel.values import JsonObject, JsonValue, freeze, frozen_objec
 _OPEN_TREES = 64
 """So many logs stay open for the next append."""
 
+_WINDOW = 1 << 18
+"""So many bytes are read where a part of a log is asked for, then twice as many until they hold it."""
+
+_PLACES = 256
+"""So many readers of long logs find at once where they go on."""
+
 _BATCHES_A_TURN = 64
 """A long log is read in steps of about a millisecond."""
 
@@ -72,6 +78,7 @@ class FileEventLog:
         self._sync = sync
         self._lane = Lane(str(self._directory))
         self._trees: OrderedDict[str, _Tree] = OrderedDict()
+        self._places: OrderedDict[tuple[str, int], int] = OrderedDict()
 
     async def append(self, event: Event) -> int:
         await self.append_many((event,))
@@ -90,7 +97,36 @@ class FileEventLog:
         return await _gather(self._file(check_run_id(run_id)).of_run(run_id, since_seq))
 
     async def stream(self, root_id: str, after: int = 0, limit: int | None = None) -> list[Event]:
-        return await _gather(self._file(check_run_id(root_id)).of_tree(after), limit)
+        if limit is None:
+            return await _gather(self._file(check_run_id(root_id)).of_tree(after))
+        path = self._path(check_run_id(root_id))
+        place, size = self._places.get((root_id, after), 0), _WINDOW
+        while True:
+            data = read_file(path, place, size)
+            file = EventFile(path, root_id, data, within=place > 0)
+            if place and not file.begins_with(after):
+                place = 0  # another log by that name
+                continue
+            try:
+                events = await _gather(file.of_tree(after), limit)
+            except DamagedLog:
+                if not place:
+                    raise
+                place = 0  # whose lines are counted from its beginning
+                continue
+            if len(events) >= limit or len(data) < size:
+                break
+            size *= 2
+        if events and events[-1].pos:
+            self._remember(root_id, events[-1].pos, place + file.line_of(events[-1].pos))
+        return events
+
+    def _remember(self, root_id: str, pos: int, place: int) -> None:
+        """Keep where the line of an event begins, for whoever goes on behind it."""
+        self._places[root_id, pos] = place
+        self._places.move_to_end((root_id, pos))
+        if len(self._places) > _PLACES:
+            self._places.popitem(last=False)
 
     async def forget(self, root_id: str) -> None:
         """Delete the log of a tree."""

@@ -224,15 +224,17 @@ def sync_directory(path: Path) -> None:
         os.close(fd)
 
 
-def read_file(path: Path) -> bytes:
-    """All bytes of a file, none if it is missing.
+def read_file(path: Path, start: int = 0, size: int = -1) -> bytes:
+    """The bytes of a file from `start` on, all or `size` of them; none if it is missing.
 
     Raises:
         StoreError: it cannot be read.
     """
     with named(path):
         try:
-            return path.read_bytes()
+            with path.open("rb") as file:
+                file.seek(start)
+                return file.read(size)
         except FileNotFoundError:
             return b""
 

@@ -11,7 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from playground.backends import DamagedLog, FileCheckpointStore, FileEventLog, Store, StoreError, open_store
+from playground.backends import (
+    DamagedLog,
+    FileCheckpointStore,
+    FileEventLog,
+    Store,
+    StoreError,
+    file_store,
+    open_store,
+)
+from playground.backends.journal import read_file
 from tests.backends.samples import event, events, family, log_file, path_of, record, snapshot
 
 Lines = list[bytes]
@@ -389,3 +398,46 @@ async def test_each_line_of_a_log_is_readable_json(tmp_path: Path) -> None:
     assert json.loads(header) == {"playground": "log", "root": "r", "format": 1}
     assert [json.loads(line)["pos"] for line in lines] == list(range(1, 10))
     assert json.loads(lines[-1])["batch"] == 9
+
+
+async def test_a_part_of_a_long_log_is_read_without_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = FileEventLog(tmp_path)
+    for first in range(1, 2001, 50):
+        await log.append_many([event(seq, text="x" * 1000) for seq in range(first, first + 50)])
+    read: list[int] = []
+
+    def counted(path: Path, start: int = 0, size: int = -1) -> bytes:
+        read.append(len(data := read_file(path, start, size)))
+        return data
+
+    monkeypatch.setattr(file_store, "read_file", counted)
+    after = 0
+    while page := await log.stream("r", after, 100):
+        after = page[-1].pos
+
+    assert after == 2000
+    assert sum(read) < 5 * (tmp_path / "r.jsonl").stat().st_size
+
+
+async def test_damage_that_is_met_on_a_later_page_is_reported_with_its_line(tmp_path: Path) -> None:
+    path = await written(tmp_path)
+    spoil(path, lambda lines: [*lines[:5], b"garbage\n", *lines[5:]])
+    log = FileEventLog(tmp_path)
+
+    assert await log.stream("r", 0, 1) == events(1, 1)
+    assert await log.stream("r", 1, 3) == events(2, 4)
+    with pytest.raises(DamagedLog, match=r"r\.jsonl, line 6: "):
+        await log.stream("r", 4, 1)
+
+
+async def test_a_log_that_took_the_place_of_another_is_read_from_its_own_lines(tmp_path: Path) -> None:
+    log = FileEventLog(tmp_path)
+    await log.append_many(events(1, 6))
+    assert await log.stream("r", 0, 3) == events(1, 3)
+    await log.forget("r")
+    longer = [event(seq, text="another") for seq in range(1, 7)]
+    await log.append_many(longer)
+
+    assert await log.stream("r", 3, 3) == longer[3:]

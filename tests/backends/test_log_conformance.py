@@ -99,6 +99,17 @@ async def test_a_long_log_is_read_whole(store: Store) -> None:
     assert await store.log.events("r") == events(1, 1200)
     assert await store.log.after("r", 700) == events(701, 1200)
     assert await store.log.stream("r", 300, 600) == events(301, 900)
+    assert await in_pages(store, 70) == events(1, 1200)
+
+
+async def test_a_log_of_large_events_is_read_page_by_page(store: Store) -> None:
+    written = [event(seq, text="x" * 150_000) for seq in range(1, 12)]
+    await store.log.append_many(written[:3])
+    for each in written[3:]:
+        await store.log.append(each)
+
+    assert await in_pages(store, 2) == written
+    assert await store.log.stream("r", 11, 2) == []
 
 
 @pytest.mark.parametrize(
@@ -279,4 +290,13 @@ async def test_every_store_gives_what_a_plain_list_would(
     assert await store.log.stream("r", after, limit) == [e for e in written if e.pos > after][:limit]
     assert await store.log.after(run_id, after) == own[after:]
     assert await store.log.events(run_id) == own
+    assert await in_pages(store, data.draw(st.integers(1, 5))) == written
     await store.close()
+
+
+async def in_pages(store: Store, size: int) -> list[Event]:
+    """The events of run `r` and its children, read so many at a time, each page where the last one ended."""
+    found: list[Event] = []
+    while page := await store.log.stream("r", found[-1].pos if found else 0, size):
+        found += page
+    return found
