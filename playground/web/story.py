@@ -47,15 +47,6 @@ _CARDS = {"interrupted", "resumed", "interrupt_cancelled"}
 _STATUS = {"run_started", "run_suspended", "resumed", "run_completed", "run_failed", "model_returned"}
 _END = {"run_completed", "run_failed"}
 _SPENT = {"model_called", "model_returned", "tool_called", "tool_returned"}
-_NOTED = {
-    "run_started",
-    "node_started",
-    "interrupted",
-    "resumed",
-    "interrupt_cancelled",
-    "run_failed",
-    *_SPENT,
-}
 _GRID = {
     "node_started",
     "node_completed",
@@ -66,6 +57,9 @@ _GRID = {
     "interrupted",
     "delegated",
 }
+
+_QUIET = {"node_completed", "state_delta", "control"}
+"""Most events are such: they have nothing to gather for the run as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +163,7 @@ class Story:
             beat = self.rows.add(event)
             grew = self.drawn.add(event, marks_of(event, beat, event.pos))
             self.book.add(event)
-            if event.kind in _NOTED:
+            if event.kind not in _QUIET:
                 self._note(event)
             if self.watched:
                 asked = questions(event.kind, event.data)
