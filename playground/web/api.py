@@ -24,10 +24,10 @@ from playground.sessions import (
     Options,
     Sessions,
     event_json,
-    saved_test,
 )
 from playground.web import bodies, paths
 from playground.web.desk import desk_of, sessions_of
+from playground.web.downloads import download, test_file
 from playground.web.i18n import LANGUAGES, Language, choose
 from playground.web.stream import DataTeller, place_of
 
@@ -267,19 +267,12 @@ async def export(request: Request) -> Response:
     run_id, sessions = request.path_params["run_id"], sessions_of(request)
     form = request.query_params.get("as", "lines")
     if form == "test":
-        return _file(
-            await saved_test(sessions, run_id), f"test_{run_id.replace('-', '_')}.py", "text/x-python"
-        )
+        return await test_file(sessions, run_id)
     if form != "lines":
         raise Invalid(f"a run cannot be exported as {form!r}: use 'lines' or 'test'")
     lines = await sessions.export(run_id)
     text = "".join(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in lines)
-    return _file(text, f"{lines[0]['run_id']}.jsonl", "application/x-ndjson")
-
-
-def _file(text: str, name: str, kind: str) -> Response:
-    disposition = f'attachment; filename="{name}"'
-    return Response(text, headers={"content-disposition": disposition}, media_type=kind)
+    return download(text, f"{lines[0]['run_id']}.jsonl", "application/x-ndjson")
 
 
 async def take_in(request: Request) -> Response:

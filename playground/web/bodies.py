@@ -115,28 +115,28 @@ async def bundle(request: Request) -> list[str]:
         raise HTTPException(400, f"the bundle is not UTF-8 at byte {error.start}: export it again") from None
 
 
-def parse_json(raw: bytes) -> JsonValue:
-    """The JSON value that bytes hold, read-only.
+def parse_json(raw: bytes, what: str = "the body") -> JsonValue:
+    """The JSON value that bytes hold, read-only; `what` they are is for errors.
 
     Raises:
         HTTPException: 400, with what is wrong and where.
     """
     if not raw.strip():
-        raise HTTPException(400, "the body is empty: send a JSON object")
+        raise HTTPException(400, f"{what} is empty: send a JSON object")
     try:
         value = json.loads(raw.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refuse)
-        return freeze(value, "the body", limit=2 * len(raw) + BODY)
+        return freeze(value, what, limit=2 * len(raw) + BODY)
     except UnicodeDecodeError as error:
-        raise HTTPException(400, f"the body is not UTF-8 at byte {error.start}: encode it so") from None
+        raise HTTPException(400, f"{what} is not UTF-8 at byte {error.start}: encode it so") from None
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        raise HTTPException(400, f"the body is not JSON: {error.msg} at {where}") from None
+        raise HTTPException(400, f"{what} is not JSON: {error.msg} at {where}") from None
     except NotJson as error:
         raise HTTPException(400, str(error)) from None
     except RecursionError:
-        raise HTTPException(400, "the body nests too deep: send a flatter one") from None
+        raise HTTPException(400, f"{what} nests too deep: send a flatter one") from None
     except ValueError as error:
-        raise HTTPException(400, f"the body is not JSON: {error}") from None
+        raise HTTPException(400, f"{what} is not JSON: {error}") from None
 
 
 def text(body: Mapping[str, JsonValue], name: str, *, most: int = 2000) -> str:

@@ -32,12 +32,13 @@ from playground.sessions import (
 from playground.web import bodies, forms, gallery, keepsake, paths, render, runviews, stops, templating, views
 from playground.web.branchviews import BranchTree, Comparison, branch_tree, comparison
 from playground.web.desk import desk_of, sessions_of
+from playground.web.downloads import download, test_file
 from playground.web.finding import Wish, find
 from playground.web.i18n import Language, Translator
 from playground.web.language import language_of, switch
 from playground.web.live import PageTeller
 from playground.web.looks import looks_of
-from playground.web.problems import body_of_error
+from playground.web.problems import body_of_error, trouble_of
 from playground.web.story import Story
 from playground.web.stream import place_of
 from playground.web.viewmodels import ModelChoice, RunView
@@ -222,13 +223,14 @@ def _position(request: Request, name: str, story: Story) -> int | None:
 
 
 async def export(request: Request) -> Response:
-    """`GET /runs/{run_id}/export`: the run as one file that needs no server."""
+    """`GET /runs/{run_id}/export`: the run as one file that needs no server, or with `?as=test` as a test."""
     sessions, lang = sessions_of(request), language_of(request)
+    if request.query_params.get("as") == "test":
+        return await test_file(sessions, _root(request))
     story = await desk_of(request).watches.story(root_of(request.path_params["run_id"]))
     run = keepsake.keepsake(story, sessions, lang)
     text = await asyncio.to_thread(keepsake.written, run, list(story.events), story.plan, lang)
-    name = f'attachment; filename="{story.root}.html"'
-    return Response(text, headers={"content-disposition": name}, media_type="text/html")
+    return download(text, f"{story.root}.html", "text/html")
 
 
 async def moment(request: Request) -> Response:
@@ -357,13 +359,22 @@ async def set_breakpoints(request: Request) -> Response:
 async def forks(request: Request) -> Response:
     """`POST /runs/{run_id}/forks`: a new run that shares this one's past."""
     posted = await bodies.form(request)
+    if not _is_htmx(request):
+        return _see(paths.run(await _forked(request, posted)))
+    try:
+        made = await _forked(request, posted)
+    except (SessionError, HTTPException) as error:
+        return html(render.fork_problem(trouble_of(error).detail, language_of(request)))
+    return Response(headers={"hx-redirect": paths.run(made)})
+
+
+async def _forked(request: Request, posted: Mapping[str, str]) -> str:
     at = bodies.whole_number(posted.get("at", ""), "at", least=1)
     raw = posted.get("updates", "").strip()
-    updates = bodies.parse_json(raw.encode()) if raw else {}
+    updates = bodies.parse_json(raw.encode(), "updates") if raw else {}
     if not isinstance(updates, dict):
         raise Invalid("updates must be a JSON object of channels and values", {"updates": "not an object"})
-    sessions = sessions_of(request)
-    return _see(paths.run(await sessions.fork(root_of(request.path_params["run_id"]), at, updates=updates)))
+    return await sessions_of(request).fork(root_of(request.path_params["run_id"]), at, updates=updates)
 
 
 async def proof(request: Request) -> Response:

@@ -116,6 +116,11 @@ def keepsake(run_id: str) -> str:
     return f"{run(run_id)}/export"
 
 
+def saved_test(run_id: str) -> str:
+    """A test that plays the run again."""
+    return f"{keepsake(run_id)}?as=test"
+
+
 def export(run_id: str) -> str:
     """The run as JSON Lines."""
     return f"/api{run(run_id)}/export"

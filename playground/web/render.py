@@ -183,6 +183,11 @@ def without_run(run_id: str) -> str:
     return partial(_by("id", f"run-{run_id}"), "", "delete")
 
 
+def fork_problem(text: str, lang: Language) -> str:
+    """Why a fork was not made, in the dialog that asked for it."""
+    return partial("#fork-problem", region("fork_problem", lang, problem=text))
+
+
 def notice(text: str, lang: Language) -> str:
     """A sentence over the page that asked."""
     return partial("#notice", region("notice", lang, notice=text))

@@ -23,6 +23,7 @@ from playground.web.i18n import Language, Translator
 from playground.web.layerviews import layers_view
 from playground.web.stops import beside_nodes, sentence, stops_of
 from playground.web.story import Ask, Story
+from playground.web.templating import bounded
 from playground.web.timeline import ticks
 from playground.web.viewmodels import (
     EventRow,
@@ -47,6 +48,10 @@ _NO_GRAPH = graph(None)
 
 STRETCH = 100
 """How many rows of the timeline a page begins with, and how many more it asks for at a time."""
+
+
+EDITABLE = 2000
+"""How many characters of a channel's JSON a person may be given to edit."""
 
 
 def glance(story: Story, sessions: Sessions, lang: Language) -> RunView:
@@ -325,6 +330,12 @@ def as_of(story: Story, row: EventRow, at: int | None = None) -> Portrait:
     return Portrait(story.run if at == story.pos else story.stood(at), at, story.plan)
 
 
+def _update(channel: str, value: JsonValue) -> str:
+    """A channel and its value as JSON to be edited by hand, if it is not too long for that."""
+    text = bounded({channel: value}, EDITABLE)
+    return text if len(text) <= EDITABLE else ""
+
+
 def state_rows(story: Story, row: EventRow, seen: Portrait) -> tuple[StateRow, ...]:
     """Each channel at a moment; for those that the latest fold wrote to, from what and by whom."""
     fold = _latest_fold(story, row)
@@ -341,6 +352,7 @@ def state_rows(story: Story, row: EventRow, seen: Portrait) -> tuple[StateRow, .
             value,
             before.get(name),
             writes.get(name, ()),
+            _update(name, value) if row.run_id == story.root else "",
         )
         for name, value in seen.run.shared.items()
     )

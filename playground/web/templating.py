@@ -175,12 +175,12 @@ def _finalize(value: object) -> object:
 
 def brief(value: JsonValue, most: int = BRIEF) -> str:
     """A value on one line: text as it is, the rest as JSON, cut where it gets long."""
-    text = value[: most * 2] if isinstance(value, str) else _bounded(value, most * 2)
+    text = value[: most * 2] if isinstance(value, str) else bounded(value, most * 2)
     text = " ".join(text.split())
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 
-def _bounded(value: JsonValue, most: int) -> str:
+def bounded(value: JsonValue, most: int) -> str:
     """The beginning of a value's JSON, without writing out the whole of a large one."""
     text = ""
     for chunk in json.JSONEncoder(ensure_ascii=False).iterencode(value):

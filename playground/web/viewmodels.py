@@ -410,13 +410,18 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class StateRow:
-    """A channel as of a moment: its value before the wave, who wrote what, and its value after."""
+    """A channel as of a moment: its value before the wave, who wrote what, and its value after.
+
+    `update` is what a fork writes to leave it as it is, as JSON to be edited; empty where a fork cannot,
+    or the value is too long for that.
+    """
 
     channel: str
     reducer: str
     after: JsonValue
     before: JsonValue = None
     writes: tuple[Write, ...] = ()
+    update: str = ""
 
     @property
     def changed(self) -> bool:
@@ -634,6 +639,12 @@ class RunView:
     def url(self) -> str:
         """Its page."""
         return paths.run(self.run_id)
+
+    @property
+    def testable(self) -> bool:
+        """Whether a test can play it again, from its own beginning to its own end."""
+        ended = self.mood in (Mood.COMPLETED, Mood.FAILED)
+        return ended and not (self.forked_from or self.continues or self.reason)
 
     @property
     def commands(self) -> tuple[Command, ...]:

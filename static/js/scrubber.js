@@ -15,6 +15,7 @@ function say() {
   const wave = row?.dataset.wave ? ` · ${where.dataset.wave.replace("{n}", row.dataset.wave)}` : "";
   where.textContent = where.dataset.text.replace("{at}", current()).replace("{last}", last()) + wave;
   range.setAttribute("aria-valuetext", where.textContent);
+  for (const field of document.querySelectorAll("dialog:not([open]) [data-follows-step]")) field.value = current();
 }
 
 function go(at, { quiet = false } = {}) {
@@ -23,7 +24,6 @@ function go(at, { quiet = false } = {}) {
   if (live) delete run.dataset.at;
   else run.dataset.at = current();
   if (!quiet) history.replaceState(null, "", live ? location.pathname + location.search : `#step=${current()}`);
-  for (const field of document.querySelectorAll("[data-follows-step]")) field.value = current();
   say();
   document.dispatchEvent(new CustomEvent("moment", { detail: { at: current(), live } }));
   range.dispatchEvent(new Event("travel"));

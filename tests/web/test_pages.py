@@ -422,6 +422,44 @@ def test_a_fork_that_cannot_be_is_a_page_that_says_so(
     assert post(client, f"/runs/{run_id}/forks", form).status_code == status
 
 
+def test_the_dialog_of_a_fork_is_led_to_the_new_run_or_told_why_there_is_none(client: Client) -> None:
+    run_id = client.start("asks", "suspended")
+    made = post(client, f"/runs/{run_id}/forks", {"at": "2", "updates": '{"amount": 9}'}, **HTMX)
+    assert client.get("/api" + made.headers["hx-redirect"]).json()["forked_from"]["run_id"] == run_id
+
+    for updates, told in (("{", "updates is not JSON"), ("[]", "must be a JSON object")):
+        refused = post(client, f"/runs/{run_id}/forks", {"at": "2", "updates": updates}, **HTMX)
+        assert told in partials(refused.text)["#fork-problem"].text
+
+
+def test_a_channel_can_be_edited_into_a_fork_where_a_fork_can_write_it(client: Client) -> None:
+    run_id = client.start("asks", "suspended")
+    state = page(client, f"/runs/{run_id}").one("#inspect-state")
+    assert {"amount": 40} in [json.loads(pen["data-updates"]) for pen in state.all(".channel__edit")]
+
+    with serving(store="memory:") as bundled:
+        nested = bundled.start("nested_approval", "suspended")
+        (child,) = {e["run_id"] for e in bundled.get(f"/api/runs/{nested}/events").json()} - {nested}
+        at = next(e["id"] for e in bundled.get(f"/api/runs/{nested}/events").json() if e["run_id"] == child)
+        moment = partials(bundled.get(f"/runs/{nested}/moment?at={at}").text)
+    assert moment["#inspect-state"].all(".channel")
+    assert not moment["#inspect-state"].all(".channel__edit")
+
+
+def test_a_finished_run_can_be_saved_as_a_test_and_one_that_waits_cannot(client: Client) -> None:
+    done, waiting = client.start("greets", "completed"), client.start("asks", "suspended")
+    (saved,) = [a for a in _saves(client, done) if a.endswith("?as=test")]
+    answer = client.get(saved)
+    name = f"test_{done.replace('-', '_')}.py"
+    assert answer.headers["content-disposition"] == f'attachment; filename="{name}"'
+    assert "def test_" in answer.text
+    assert not [a for a in _saves(client, waiting) if a.endswith("?as=test")]
+
+
+def _saves(client: Client, run_id: str) -> list[str]:
+    return [link["href"] for link in page(client, f"/runs/{run_id}").one("#controls").all("a")]
+
+
 # Deciding
 
 
