@@ -75,12 +75,22 @@ def read_bundle(lines: Iterable[str]) -> list[Event]:
                 events.append(_event(found, events))
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise Invalid(
-                f"line {number} is not one of an exported run: {type(error).__name__}: {error}; "
-                "export the run again"
+                f"line {number} is not one of an exported run: {_wrong(error)}; export the run again"
             ) from error
     if head is None or not events or head.get("events") != len(events):
         raise Invalid("the bundle is not whole: export the run again")
     return events
+
+
+def _wrong(error: Exception) -> str:
+    match error:
+        case json.JSONDecodeError():
+            return f"it is not JSON ({error.msg} at column {error.colno})"
+        case RecursionError():
+            return "it nests too deep"
+        case KeyError():
+            return f"it has no {error.args[0]!r}"
+    return str(error)
 
 
 def _head(found: JsonObject) -> JsonObject:

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from playground import assets
 from playground.backends import Store, open_store
 from playground.sessions import Catalog, SessionError, Sessions
-from playground.web import api, pages
+from playground.web import api, pages, paths
 from playground.web.desk import Desk
 from playground.web.live import Watches
 from playground.web.packing import Packing
@@ -60,7 +60,7 @@ ROUTES: list[BaseRoute] = [
     Route("/api/scenarios/{key}", api.scenario),
     Route("/api/runs", api.runs),
     Route("/api/runs", api.start, methods=["POST"]),
-    Route("/api/runs/import", api.take_in, methods=["POST"]),
+    Route(paths.IMPORT, api.take_in, methods=["POST"]),
     Route("/api/runs/{run_id}", api.run),
     Route("/api/runs/{run_id}", api.delete, methods=["DELETE"]),
     Route("/api/runs/{run_id}/events", api.Events(), methods=["GET"]),

@@ -11,6 +11,7 @@ from urllib.parse import quote, urlencode
 
 HOME = "/"
 RUNS = "/runs"
+IMPORT = "/api/runs/import"
 WAITING = "/waiting"
 MODEL = "/model"
 SAMPLE = "/sample"
