@@ -365,6 +365,12 @@ def test_the_list_shows_the_newest_runs_first(client: Client) -> None:
     assert [row["id"] for row in rows] == [f"run-{run_id}" for run_id in ids[::-1]]
 
 
+def test_the_list_says_where_runs_are_kept_and_how_long(client: Client, tmp_path: Path) -> None:
+    assert "gone when the server stops" in page(client, "/runs").text
+    with serving(store=f"file:{tmp_path}") as keeping:
+        assert f"Kept in file:{tmp_path}" in page(keeping, "/runs").text
+
+
 def test_a_run_in_the_list_can_be_deleted(client: Client) -> None:
     first, second = (client.start("greets", "completed") for _ in range(2))
     answer = post(client, f"/runs/{first}/commands", {"command": "delete"}, **HTMX)
