@@ -8,9 +8,7 @@ const asked = () => new URLSearchParams(location.search);
 // What the event at that moment says, and in which run inside this one.
 function narrate(at = Number(run.dataset.at ?? document.getElementById("at").max)) {
   const text = document.querySelector(`#ev-${at} .event__text`);
-  const owner = text?.querySelector(".event__owner")?.textContent ?? "";
-  const said = text?.textContent.trim().slice(owner.length).replace(/\s+/g, " ").trim();
-  if (text) line.textContent = owner ? `${owner} › ${said}` : said;
+  if (text) line.replaceChildren(...text.cloneNode(true).childNodes);
 }
 
 function show() {
