@@ -115,6 +115,22 @@ def test_a_step_is_decided_without_javascript(server: Server, page: Page, browse
     plain.close()
 
 
+def test_a_run_is_read_without_javascript_and_shows_no_control_that_needs_it(
+    server: Server, page: Page, browser: Browser
+) -> None:
+    address = start(page, server, "trader")
+    mood(page, "waiting")
+    plain = browser.new_context(java_script_enabled=False).new_page()
+    plain.goto(address)
+    for dead in ("#connection", "#scrubber", "[data-opens=fork]", "[data-stage-switch]"):
+        expect(plain.locator(dead).first).to_be_hidden()
+    expect(plain.locator("#timeline")).to_contain_text("waits for a person")
+    expect(plain.get_by_role("tab")).to_have_count(2)
+    plain.get_by_role("button", name="Approve", exact=True).click()
+    mood(page, "completed")
+    plain.close()
+
+
 def test_text_of_a_run_is_shown_and_never_done(server: Server, page: Page) -> None:
     """Case D40."""
     address = start(page, server, "hostile")
