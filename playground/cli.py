@@ -261,7 +261,7 @@ def _import(args: argparse.Namespace) -> int:
 def _new(args: argparse.Namespace) -> int:
     name = str(args.name)
     if not name.isidentifier() or name.startswith("_"):
-        raise UsageError(f"{name!r} is not a name for a scenario: use letters, digits and _")
+        raise UsageError(f"{name!r} is not a name for a scenario: use letters, digits and _, a letter first")
     path = Path(f"{name}.py")
     if path.exists():
         raise UsageError(f"{path} is there already: choose another name, or remove it")

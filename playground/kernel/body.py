@@ -334,6 +334,7 @@ class NodeContext:
         if had is not None:
             return _result(had)
         call = ToolCall(name, cast("JsonObject", thaw(given)), self._call_id(key), problem)
+        freeze(name, "name of a tool that node ", self.node_id, " calls")
         about = {"node": self.node_id, "call_id": call.call_id, "name": name}
         await self._host.record("tool_called", {**about, "arguments": given})
         inner = NodeContext(
@@ -503,6 +504,8 @@ def error_text(error: BaseException) -> str:
         what = str(said)
     except Exception:  # noqa: BLE001 - an error of the user's own that cannot say what it is
         what = ""
+    if isinstance(error, BaseExceptionGroup):
+        what = "; ".join(map(error_text, error.exceptions))
     text = f"{type(error).__name__}: {what}" if what else type(error).__name__
     return text.encode("utf-8", "replace").decode()[:4000]
 

@@ -617,8 +617,13 @@ class Driver:
                 raise ValueError(
                     f"node {key!r}: Send target {command.template!r} is not a template; templates: {known}"
                 )
+            if not isinstance(command.key, str | None):
+                raise TypeError(
+                    f"node {key!r}: Send key {command.key!r} is no text: use str({command.key!r})"
+                )
+            name = freeze(command.key, "key of a Send from node ", key)
             payload = freeze(command.payload, "payload of a Send from node ", key, limit=self.max_bytes)
-            return FrozenDict({"send": command.template, "key": command.key, "payload": payload})
+            return FrozenDict({"send": command.template, "key": name, "payload": payload})
         raise TypeError(f"node {key!r} returned the command {command!r}: use Goto or Send")
 
     # The barrier.

@@ -143,6 +143,7 @@ class Plan:
         for node in nodes:
             if not isinstance(node.id, str) or not node.id or "#" in node.id or node.id == END:
                 raise ValueError(f"node id {node.id!r} will not do: use any other text, without '#'")
+            freeze(node.id, "node id ", repr(node.id))
             if node.id in self.nodes:
                 raise ValueError(f"duplicate node id {node.id!r}: give each node a name of its own")
             self.nodes[node.id] = node

@@ -306,7 +306,8 @@ class Scheduler:
 
     async def _answered(self, plan: Plan, run_id: str, value: object, **told: str) -> tuple[Tree, Run]:
         tree, run = await self._load_tree(plan, run_id)
-        about: JsonObject = {"at": self.clock(), **{key: text for key, text in told.items() if text}}
+        said = frozen_object({key: text for key, text in told.items() if text}, "what came with an answer")
+        about: JsonObject = {"at": self.clock(), **said}
         for interrupt_id, answer in self._answers(run, value).items():
             self._answer(tree, run, interrupt_id, answer, about)
         await tree.flush()

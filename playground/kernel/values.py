@@ -123,7 +123,7 @@ def freeze(value: object, *where: str, limit: int = MAX_BYTES) -> JsonValue:
     try:
         frozen = _freeze(value, 0, room)
     except _Refused as refused:
-        at = "".join(f"[{step!r}]" for step in reversed(refused.path))
+        at = _short_path([f"[{step!r}]" for step in reversed(refused.path)])
         what, way_out = refused.args
         raise NotJson(
             f"{_named(where)}{' at ' + at if at else ''} holds {what}, which is not JSON: {way_out}"
@@ -134,6 +134,10 @@ def freeze(value: object, *where: str, limit: int = MAX_BYTES) -> JsonValue:
             "keep large things in a file or a store and pass their name"
         )
     return frozen
+
+
+def _short_path(steps: list[str]) -> str:
+    return "".join(steps if len(steps) <= 12 else [*steps[:6], "…", *steps[-3:]])
 
 
 def _named(where: tuple[str, ...]) -> str:

@@ -170,6 +170,14 @@ async def test_a_tool_body_calls_its_tool_with_the_input_and_a_failure_is_an_out
     assert [(call.name, call.arguments) for call in tools.calls] == [("good", {"a": 1}), ("bad", {"a": 1})]
 
 
+async def test_a_tool_whose_name_no_log_can_keep_is_not_called() -> None:
+    tools = Tools()
+    plan = plan_of(does("n", lambda x, ctx: ctx.call_tool("\ud800")))
+    run = await Scheduler(tools=tools).run(plan)
+    assert "name of a tool that node n calls holds text with the lone surrogate" in run.final_output
+    assert tools.calls == []
+
+
 async def test_a_tool_may_spoil_its_arguments_and_nobody_else_sees_it() -> None:
     class Spoils:
         async def dispatch(self, call: ToolCall, ctx: object) -> ToolResult:

@@ -51,6 +51,17 @@ async def failed(plan: Plan, **options: object) -> tuple[Run, list[Event]]:
     return run, events
 
 
+def nested(levels: int) -> list[object]:
+    value: list[object] = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def raise_group(x: object) -> None:
+    raise ExceptionGroup("both", [ValueError("one"), TypeError("two")])
+
+
 BAD = {
     "raises": (lambda x: 1 / 0, "ZeroDivisionError"),
     "undeclared channel": (lambda x: {"nope": 1}, "undeclared channel 'nope'"),
@@ -64,6 +75,8 @@ BAD = {
     "a tuple": (lambda x: (1, 2), "return a list"),
     "a number as key": (lambda x: Outcome.ok({1: 2}), "JSON keys are text"),
     "a lone surrogate": (lambda x: "\ud800", "lone surrogate"),
+    "deep": (lambda x: nested(500), "[0][0][0][0][0][0]…[0][0][0] holds nested deeper than 100 levels"),
+    "several errors": (raise_group, "ExceptionGroup: ValueError: one; TypeError: two"),
     "too large": (lambda x: "x" * (1 << 21), "larger than 1,048,576 bytes"),
 }
 

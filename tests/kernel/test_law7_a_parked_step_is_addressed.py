@@ -16,6 +16,7 @@ from playground.kernel import (
     Node,
     NodeContext,
     NoSuchInterrupt,
+    NotJson,
     NotSuspended,
     Outcome,
     Plan,
@@ -279,6 +280,14 @@ async def test_the_decision_is_in_the_log_with_who_when_and_why() -> None:
         "comment": "too dear",
         "at": 7.0,
     }
+
+
+async def test_a_decision_that_no_log_can_keep_is_refused_and_the_question_stays_open() -> None:
+    scheduler = Scheduler()
+    run = await scheduler.run(asking("a"))
+    with pytest.raises(NotJson, match=r"what came with an answer at \['by'\]"):
+        await scheduler.resume(asking("a"), run.run_id, True, by="\udcff")
+    assert (await scheduler.resume(asking("a"), run.run_id, True)).state is RunState.COMPLETED
 
 
 @pytest.mark.parametrize(

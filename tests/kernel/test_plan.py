@@ -12,6 +12,7 @@ from playground.kernel import (
     FnBody,
     LLMBody,
     Node,
+    NotJson,
     Plan,
     RetryPolicy,
     Run,
@@ -63,6 +64,11 @@ async def test_a_mistake_in_the_drawing_is_named_before_anything_runs(drawn: obj
 def test_some_values_are_no_node_ids(key: object) -> None:
     with pytest.raises(ValueError, match="will not do: use any other text, without '#'"):
         Plan().add(step(key))
+
+
+def test_an_id_that_no_log_can_keep_is_refused() -> None:
+    with pytest.raises(NotJson, match=r"node id 'a.*' holds text with the lone surrogate"):
+        Plan().add(step("a\ud800"))
 
 
 def test_an_id_is_given_once() -> None:

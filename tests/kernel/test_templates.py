@@ -135,9 +135,11 @@ async def test_a_template_that_is_terminal_gives_the_list_of_its_instances() -> 
         (Send("fan", 1), "node 'fan': Send target 'fan' is not a template; templates: work"),
         (Send("nope", 1), "node 'fan': Send target 'nope' is not a template; templates: work"),
         (Goto("work"), "node 'fan': Goto target 'work' is a template: use Send"),
+        (Send("work", 1, 5), "node 'fan': Send key 5 is no text: use str(5)"),
+        (Send("work", 1, "\ud800"), "key of a Send from node fan holds text with the lone surrogate"),
     ],
 )
-async def test_only_templates_are_sent_to(command: object, message: str) -> None:
+async def test_only_templates_are_sent_to_by_names_that_are_text(command: object, message: str) -> None:
     """Case D52."""
     plan = plan_of(does("fan", lambda x: command), echo("work", template=True))
     run, _ = await ran(plan)
