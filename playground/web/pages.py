@@ -225,8 +225,11 @@ def _position(request: Request, name: str, story: Story) -> int | None:
 async def export(request: Request) -> Response:
     """`GET /runs/{run_id}/export`: the run as one file that needs no server, or with `?as=test` as a test."""
     sessions, lang = sessions_of(request), language_of(request)
-    if request.query_params.get("as") == "test":
+    form = request.query_params.get("as", "page")
+    if form == "test":
         return await test_file(sessions, _root(request))
+    if form != "page":
+        raise Invalid(f"a run cannot be saved as {form!r}: use 'page' or 'test'")
     story = await desk_of(request).watches.story(root_of(request.path_params["run_id"]))
     run = keepsake.keepsake(story, sessions, lang)
     text = await asyncio.to_thread(keepsake.written, run, list(story.events), story.plan, lang)

@@ -459,6 +459,7 @@ def test_a_finished_run_can_be_saved_as_a_test_and_one_that_waits_cannot(client:
     name = f"test_{done.replace('-', '_')}.py"
     assert answer.headers["content-disposition"] == f'attachment; filename="{name}"'
     assert "def test_" in answer.text
+    assert client.get(f"/runs/{done}/export?as=zip").status_code == 422
     assert not [a for a in _saves(client, waiting) if a.endswith("?as=test")]
 
 
