@@ -18,12 +18,13 @@ import asyncio
 import inspect
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 Handler: TypeAlias = Callable[..., object]
-Item: TypeAlias = dict[str, object]
+Item: TypeAlias = Mapping[str, object]
 
 _log = logging.getLogger(__name__)
 
@@ -39,7 +40,8 @@ class BlockingResult:
 class Subscription:
     """A bounded stream of what is fired: `get()` one item, or iterate with `async for`.
 
-    An item is a dict: `event`, the name that was fired, and the data fired with it.
+    An item is a read-only dict that all who subscribed share: `event`, the name that was fired, and the data
+    fired with it.
     Closing it releases a producer that waits for room and ends a reader that waits
     for an item; what it still holds can be read.
     """
@@ -201,11 +203,12 @@ class Bus:
                 await _call(handler, data)
             except Exception:  # noqa: BLE001 - an observer may raise anything
                 _log.exception("an observer of %r failed; the run goes on", event)
+        if not self._subscriptions:
+            return
+        item = MappingProxyType({"event": event, **data})
         for subscription in self._subscriptions:
-            if subscription.wants(event):
-                item = {"event": event, **data}
-                if not subscription.offer(item):
-                    await subscription.deliver(item)
+            if subscription.wants(event) and not subscription.offer(item):
+                await subscription.deliver(item)
 
     async def check(self, gate: str, **data: object) -> BlockingResult:
         """Ask the checkers of a gate in turn; the first veto, or the first that breaks, blocks."""

@@ -396,3 +396,13 @@ async def test_an_observer_may_add_to_the_run_that_it_hears_of() -> None:
     undo()
     assert run.state is RunState.SUSPENDED
     assert run.interrupts["@breakpoint"].payload["next"] == ["b"]
+
+
+async def test_all_who_subscribed_share_one_item_that_none_of_them_can_change() -> None:
+    bus = Bus()
+    first, second = bus.subscribe(), bus.subscribe("told")
+    await bus.fire("told", n=1)
+    item = await first.get()
+    with pytest.raises(TypeError):
+        item["n"] = 2  # type: ignore[index]
+    assert (await second.get()) is item == {"event": "told", "n": 1}
