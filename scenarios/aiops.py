@@ -79,6 +79,7 @@ def build(env: ScenarioEnv) -> Team:
 
 scenario = Scenario(
     key="aiops",
+    order=15,
     title={"en": "Incident", "zh": "故障处理"},
     summary={
         "en": "On call: two analysts are called and return, then the repairer takes over for good.",

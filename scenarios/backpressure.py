@@ -60,6 +60,7 @@ def build(env: ScenarioEnv) -> Workflow:
 
 scenario = Scenario(
     key="backpressure",
+    order=21,
     title={"en": "Backpressure", "zh": "流式背压"},
     summary={
         "en": "One producer, one slow reader, a queue with four places: block or drop?",

@@ -54,6 +54,7 @@ def build(env: ScenarioEnv) -> Plan:
 
 scenario = Scenario(
     key="blackboard",
+    order=14,
     title={"en": "Blackboard", "zh": "黑板"},
     summary={
         "en": "Cook, cashier and guest write on one board; a moderator asks for rounds until they agree.",

@@ -49,6 +49,7 @@ def build(env: ScenarioEnv) -> Workflow:
 
 scenario = Scenario(
     key="code_detective",
+    order=19,
     title={"en": "Code detective", "zh": "代码侦探"},
     summary={
         "en": "A test fails. The agent reads, tries a fix, tries again: with tools over MCP and a skill.",

@@ -67,6 +67,7 @@ def build(env: ScenarioEnv) -> Workflow:
 
 scenario = Scenario(
     key="compliance_audit",
+    order=7,
     title={"en": "Compliance audit", "zh": "合规审计"},
     summary={
         "en": "Two screenings at once, one finding, and a freeze that waits for consent.",

@@ -41,6 +41,7 @@ def build(env: ScenarioEnv) -> Agent:
 
 scenario = Scenario(
     key="deep_research",
+    order=16,
     title={"en": "Deep research", "zh": "深度调研"},
     summary={
         "en": "Six searches in a window of six messages: older ones are shortened, then summarised.",

@@ -72,6 +72,7 @@ def build(env: ScenarioEnv) -> ChildSpec:
 
 scenario = Scenario(
     key="graph_demo",
+    order=1,
     title={"en": "Waves", "zh": "波次"},
     summary={
         "en": "A pot of tea: two nodes at once, a join, a loop, and a branch that nobody takes.",

@@ -30,6 +30,7 @@ def build(env: ScenarioEnv) -> Agent:
 
 scenario = Scenario(
     key="greeter",
+    order=2,
     title={"en": "Greeter", "zh": "迎宾店员"},
     summary={
         "en": "The smallest useful agent: it looks a drink up on the menu and answers.",

@@ -100,6 +100,7 @@ def build(env: ScenarioEnv) -> Layered:
 
 scenario = Scenario(
     key="layers",
+    order=20,
     title={"en": "Layers", "zh": "分层组合"},
     summary={
         "en": "An agent is put together from four layers; what one of them remembers survives a restart.",

@@ -48,6 +48,7 @@ def build(env: ScenarioEnv) -> Workflow:
 
 scenario = Scenario(
     key="memory_regular",
+    order=17,
     title={"en": "The regular", "zh": "老主顾"},
     summary={
         "en": "A guest says once how they like their tea; another agent knows it the next day.",

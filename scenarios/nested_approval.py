@@ -40,6 +40,7 @@ def build(env: ScenarioEnv) -> Workflow:
 
 scenario = Scenario(
     key="nested_approval",
+    order=9,
     title={"en": "Nested approval", "zh": "嵌套审批"},
     summary={
         "en": "An order runs a payment as a child; the payment asks, so the order waits too.",

@@ -39,6 +39,7 @@ def build(env: ScenarioEnv) -> Workflow:
 
 scenario = Scenario(
     key="persistence",
+    order=5,
     title={"en": "Crash and go on", "zh": "断点续跑"},
     summary={
         "en": "Fetch, index, confirm, publish. Stop the engine at any moment and let it go on.",

@@ -26,6 +26,7 @@ def build(env: ScenarioEnv) -> Plan:
 
 scenario = Scenario(
     key="pipeline",
+    order=10,
     title={"en": "Pipeline", "zh": "流水线"},
     summary={
         "en": "A note becomes a headline, the headline becomes a post: a function and two agents in a row.",

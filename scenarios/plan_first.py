@@ -27,6 +27,7 @@ def build(env: ScenarioEnv) -> ChildSpec:
 
 scenario = Scenario(
     key="plan_first",
+    order=13,
     title={"en": "Plan first", "zh": "先规划后执行"},
     summary={
         "en": "A planner lists the steps, workers do them side by side, the results are put together.",

@@ -71,6 +71,7 @@ def build(env: ScenarioEnv) -> ChildSpec:
 
 scenario = Scenario(
     key="react_demo",
+    order=3,
     title={"en": "ReAct by hand", "zh": "手工拼出 ReAct"},
     summary={
         "en": "An agent without an agent class: think, tools, final, and the Goto that makes them a loop.",

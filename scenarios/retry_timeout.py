@@ -31,6 +31,7 @@ def build(env: ScenarioEnv) -> Workflow:
 
 scenario = Scenario(
     key="retry_timeout",
+    order=6,
     title={"en": "Retry and timeout", "zh": "重试与超时"},
     summary={
         "en": "One service refuses twice, another hangs once. The run gets both answers.",

@@ -48,6 +48,7 @@ def build(env: ScenarioEnv) -> Workflow:
 
 scenario = Scenario(
     key="review_team",
+    order=12,
     title={"en": "Review team", "zh": "撰稿与审阅"},
     summary={
         "en": "A writer and a reviewer pass a line back and forth until it is good enough to publish.",

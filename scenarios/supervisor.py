@@ -48,6 +48,7 @@ def build(env: ScenarioEnv) -> ChildSpec:
 
 scenario = Scenario(
     key="supervisor",
+    order=11,
     title={"en": "Supervisor", "zh": "主管派活"},
     summary={
         "en": "A supervisor calls a researcher, then a writer with what came back, and reports.",

@@ -57,6 +57,7 @@ def build(env: ScenarioEnv) -> Workflow:
 
 scenario = Scenario(
     key="trader",
+    order=4,
     title={"en": "Trader", "zh": "代购砍价"},
     summary={
         "en": "An agent haggles for a lamp, then the run stops until you approve or reject the price.",

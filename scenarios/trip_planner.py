@@ -46,6 +46,7 @@ def build(env: ScenarioEnv) -> Agent:
 
 scenario = Scenario(
     key="trip_planner",
+    order=18,
     title={"en": "Trip planner", "zh": "行程规划"},
     summary={
         "en": "A planner asks three specialists in one turn; they work side by side and report back.",

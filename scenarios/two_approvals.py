@@ -29,6 +29,7 @@ def build(env: ScenarioEnv) -> Workflow:
 
 scenario = Scenario(
     key="two_approvals",
+    order=8,
     title={"en": "Two approvals", "zh": "两处审批"},
     summary={
         "en": "Budget and venue wait side by side; booking goes ahead when both are settled.",

@@ -250,6 +250,7 @@ class Scenario:
         input_schema: JSON Schema of the input; None for plain text.
         lesson: what to look at, in order.
         requires: extras of the package that it needs, such as "mcp".
+        order: where it stands among the scenarios of its folder, the smallest first: what one learns first.
     """
 
     key: str
@@ -262,8 +263,11 @@ class Scenario:
     input_schema: JsonObject | None = None
     lesson: tuple[Step, ...] = ()
     requires: tuple[str, ...] = ()
+    order: int = 0
 
     def __post_init__(self) -> None:
+        if not isinstance(self.order, int):
+            raise TypeError(f"scenario {self.key!r} has the order {self.order!r}: use a whole number")
         if not isinstance(self.key, str) or not _KEY.fullmatch(self.key) or not self.key.isprintable():
             raise ValueError(
                 f"a scenario's key is part of addresses, which {str(self.key)[:40]!r} cannot be: "

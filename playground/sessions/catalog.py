@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from itertools import groupby
 from pathlib import Path
 from typing import TypeAlias
 
@@ -103,7 +104,9 @@ class Catalog:
                 if twin is not None:
                     entry = _second(entry, twin)
                 found[entry.key] = entry
-            self._files, self._entries = files, found
+            folders = groupby(found.values(), lambda entry: entry.path.parent)
+            ordered = [entry for _, inside in folders for entry in sorted(inside, key=_order)]
+            self._files, self._entries = files, {entry.key: entry for entry in ordered}
         return self._entries
 
     def _stamped(self) -> dict[str, _Stamp]:
@@ -135,6 +138,10 @@ def _stamp(file: os.DirEntry[str] | Path) -> _Stamp:
     except OSError as error:
         return error.strerror or type(error).__name__
     return stat.st_mtime_ns, stat.st_size
+
+
+def _order(entry: Entry) -> int:
+    return entry.scenario.order if entry.scenario else 0
 
 
 def _second(entry: Entry, twin: Entry) -> Entry:

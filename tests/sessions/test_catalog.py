@@ -100,6 +100,27 @@ def test_a_place_that_is_not_there_is_an_entry_with_the_reason(folder: Path) -> 
     assert "cannot be read: No such file" in Catalog([folder / "gone.py"]).get("gone").error
 
 
+def test_what_one_learns_first_stands_first_in_its_folder(folder: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    for name, order in (("b_second", 2), ("a_third", 3), ("c_first", 1), ("d_silent", 0)):
+        text = (
+            (folder / "asks.py")
+            .read_text(encoding="utf-8")
+            .replace('key="asks"', f'key="{name}", order={order}')
+        )
+        (own / f"{name}.py").write_text(text, encoding="utf-8")
+    keys = [entry.key for entry in Catalog([own, folder]).entries()]
+    assert keys[:4] == ["d_silent", "c_first", "b_second", "a_third"]
+    assert "asks" in keys[4:]
+
+
+def test_an_order_that_is_no_number_breaks_its_file_alone(folder: Path) -> None:
+    text = (folder / "asks.py").read_text(encoding="utf-8")
+    (folder / "odd.py").write_text(text.replace('key="asks"', 'key="odd", order="first"'), encoding="utf-8")
+    assert "use a whole number" in Catalog([folder]).get("odd").error
+
+
 def test_two_files_of_one_key_are_told_apart(folder: Path) -> None:
     text = (folder / "asks.py").read_text(encoding="utf-8")
     (folder / "twin.py").write_text(text, encoding="utf-8")
