@@ -29,7 +29,7 @@ class GridCell:
     """One execution of a node in one wave.
 
     Args:
-        at: position of the event that started it.
+        at: position of the event that started it; `settled`: of the one that gave it its state.
         gap: how many empty columns come before it in its row.
         span: how many columns it is wide: more than one when runs inside it had several waves.
         attempt: how often it was tried in this wave.
@@ -39,6 +39,7 @@ class GridCell:
     state: str
     wave: int
     at: int
+    settled: int = 0
     gap: int = 0
     span: int = 1
     attempt: int = 1
@@ -86,6 +87,7 @@ class _Cell:
     wave: int
     at: int
     started: float
+    settled: int = 0
     state: str = "running"
     attempt: int = 0
     ended: float | None = None
@@ -156,7 +158,7 @@ def _note(sheet: _Sheet, fact: TimedFact, node: str, wave: int) -> None:
     cell = cells.get(wave)
     if cell is None:
         cell = cells[wave] = _Cell(wave, fact.pos, fact.ts)
-    cell.state = state
+    cell.state, cell.settled = state, fact.pos
     cell.attempt += fact.kind == "node_started"
     cell.ended = fact.ts if state in _ENDED else None
 
@@ -203,6 +205,7 @@ class _Layout:
                     cell.state,
                     wave,
                     cell.at,
+                    cell.settled,
                     columns[wave],
                     widths[wave] if node in sheet.calls.get(wave, ()) else 1,
                     cell.attempt,

@@ -1,4 +1,5 @@
-// One selection: whatever names an event of the run shows whether it is the chosen one, or still to come.
+// One selection: whatever names an event of the run shows whether it is the chosen one, or still to come,
+// or had begun and did not yet have the state that it has now.
 const run = document.getElementById("run");
 const all = () => document.querySelectorAll("#timeline > [data-at], #found [data-at], #grid [data-at], #waterfall [data-at]");
 const nodeOf = (id) => document.querySelector(`#graph :is([data-mark="${CSS.escape(id)}"], [data-also~="${CSS.escape(id)}"])`);
@@ -7,6 +8,7 @@ function mark(at, live) {
   for (const element of all()) {
     const here = Number(element.dataset.at);
     element.classList.toggle("is-later", here > at);
+    element.classList.toggle("is-unsettled", here <= at && Number(element.dataset.settled) > at);
     if (here === at && !live) element.setAttribute("aria-current", "step");
     else if (element.hasAttribute("aria-current")) element.removeAttribute("aria-current");
   }

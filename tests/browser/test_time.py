@@ -23,6 +23,18 @@ def test_a_bar_of_the_waterfall_is_part_of_the_one_selection(server: Server, pag
     expect(page).to_have_url(re.compile(f"#step={at}$"))
 
 
+def test_a_cell_of_the_grid_shows_no_state_that_it_did_not_have_yet(server: Server, page: Page) -> None:
+    first = start(page, server, "trader")
+    mood(page, "waiting")
+    page.get_by_role("button", name="Approve", exact=True).click()
+    mood(page, "completed")
+    cell = page.locator("#grid .cell[data-state=completed]").last
+    began, settled = int(cell.get_attribute("data-at") or 0), int(cell.get_attribute("data-settled") or 0)
+    for at, shown in ((began - 1, "is-later"), (began, "is-unsettled"), (settled, "")):
+        page.goto(f"{first}#step={at}")
+        expect(cell).to_have_class(f"cell {shown}".strip())
+
+
 def test_a_breakpoint_is_set_from_the_page_and_met(server: Server, page: Page) -> None:
     start(page, server, "trader")
     mood(page, "waiting")

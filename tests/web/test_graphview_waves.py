@@ -88,7 +88,7 @@ def test_a_cell_knows_where_it_began_and_how_long_it_took() -> None:
 
     (cell,) = row(wave_grid(log.events), "a").cells
 
-    assert (cell.at, cell.seconds) == (2, 0.25)
+    assert (cell.at, cell.settled, cell.seconds) == (2, 3, 0.25)
 
 
 def test_a_thousand_waves_show_the_newest_and_count_the_rest() -> None:
