@@ -6,14 +6,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from urllib.parse import unquote
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-from playground.kernel import Interrupt, JsonObject, JsonValue
-from playground.kernel.run import VERDICT
+from playground.kernel import Interrupt, JsonObject, JsonValue, Plan
+from playground.kernel.run import VERDICT, split_park
+from playground.kernel.scheduler import child_spec
 from playground.runtime.scenario import Scenario
 from playground.sessions.errors import Conflict, Invalid
 from playground.sessions.portrait import Portrait
@@ -125,18 +127,34 @@ _VERDICTS = {
 
 
 def follows(seen: Portrait, asked: Interrupt) -> JsonObject:
-    """The nodes that the edges of a parked step lead to, after approve and after reject.
+    """The nodes that the edges of a parked step lead to in its own run, after approve and after reject.
 
     It goes by what the plan says: an edge whose label is one of the verdicts belongs to
     that one, any other edge to both.  What a body will decide by a Goto cannot be known
     without running it, and running it is what the person is asked about.
     """
     found: JsonObject = {}
+    plan, key = _asker(seen.plan, asked.id)
     for verdict, other in (("approve", "reject"), ("reject", "approve")):
         targets: list[JsonValue] = []
-        for edge in seen.plan.shape.outgoing.get(asked.node_id, ()):
+        for edge in plan.shape.outgoing.get(key, ()):
             label = str(getattr(edge.when, "label", "")).lower()
             if label not in _VERDICTS[other]:
                 targets.append(edge.target)
         found[verdict] = targets
     return found
+
+
+def _asker(plan: Plan, interrupt_id: str) -> tuple[Plan, str]:
+    """The plan and the node that a question comes from, as far as its path leads through plans of nodes.
+
+    Behind the name of a tool lies a run that only the tool knows: then there is no node.
+    """
+    key, *inside = (unquote(segment) for segment in split_park(interrupt_id)[0].split("/"))
+    while inside:
+        node = plan.nodes.get(key.partition("#")[0])
+        spec = getattr(node.body, "spec", None) if node else None
+        if spec is None:
+            return plan, "" if len(inside) > 1 else key
+        plan, key = child_spec(spec).plan, inside.pop(0)
+    return plan, key

@@ -279,7 +279,9 @@ class Sessions:
             await self.store.documents.put("expiries", run_id, expiry)
 
     async def _index(self, run: Run) -> None:
-        events = await self.store.log.stream(run.run_id, 0, 1)
+        forked = run.meta.get("forked_from")
+        shared = forked.get("at") if isinstance(forked, dict) else None
+        own = await self.store.log.stream(run.run_id, shared if isinstance(shared, int) else 0, 1)
         latest = await self.store.log.stream(run.run_id, run.last_pos - 1, 1)
         waiting = sum(asked.kind != "breakpoint" for asked in run.interrupts.values())
         continues, forked_from = _came_from(run.meta)
@@ -289,7 +291,7 @@ class Sessions:
                 scenario=str(run.meta.get("scenario", "")),
                 state=run.state,
                 task=run.task,
-                created=events[0].ts if events else self._clock(),
+                created=own[0].ts if own else self._clock(),
                 updated=latest[-1].ts if latest else self._clock(),
                 waiting=waiting,
                 continues=continues,

@@ -607,12 +607,16 @@ async def set_model(request: Request) -> Response:
         sessions.blueprints.model = None
         return _see(paths.MODEL)
     name, address, key = (posted.get(field, "").strip() for field in ("name", "address", "key"))
+    used = views.model_choice(sessions)
+    if not (address or key):
+        needed = str(Translator(language_of(request))("model.needed"))
+        return _model_page(request, replace(used, entered=(name, address), problem=needed), 422)
     try:
         sessions.blueprints.model = OpenAICompatibleLlm(
             model=name or None, base_url=address or None, api_key=key
         )
     except (ValueError, ModuleNotFoundError) as error:
-        return _model_page(request, ModelChoice(name, address, problem=str(error)), 422)
+        return _model_page(request, replace(used, entered=(name, address), problem=str(error)), 422)
     return _see(paths.MODEL)
 
 

@@ -16,12 +16,14 @@ from functools import cache
 from functools import partial as partial_of
 from hashlib import sha256
 from typing import Literal
+from urllib.parse import unquote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from jinja2.ext import do as statements
 from markupsafe import Markup, escape
 
 from playground import assets
+from playground.kernel.run import split_park
 from playground.kernel.values import JsonValue
 from playground.web import paths
 from playground.web.graphmarks import LOUDEST, OLDEST
@@ -80,6 +82,7 @@ def _environment(language: Language, alone: bool) -> Environment:
         oldest=OLDEST,
     )
     env.filters.update(
+        asker=asker,
         brief=brief,
         pretty=pretty,
         offset=offset,
@@ -188,6 +191,11 @@ def bounded(value: JsonValue, most: int) -> str:
         if len(text) > most:
             break
     return text
+
+
+def asker(interrupt_id: object) -> str:
+    """The node, or the tool in it, that a question comes from: the end of its path."""
+    return unquote(split_park(str(interrupt_id))[0].rpartition("/")[2])
 
 
 def pretty(value: JsonValue) -> str:

@@ -147,13 +147,20 @@ class ModelChoice:
         name: of the model; empty: the scripts play themselves.
         address: of its service.
         set_here: whether it was set on the page; else the environment says it.
-        problem: why it cannot be used.
+        entered: the name and the address that were asked for and cannot be used.
+        problem: why not.
     """
 
     name: str = ""
     address: str = ""
     set_here: bool = False
+    entered: tuple[str, str] | None = None
     problem: str = ""
+
+    @property
+    def shown(self) -> tuple[str, str]:
+        """The name and the address in the form."""
+        return self.entered or (self.name, self.address)
 
 
 @dataclass(frozen=True, slots=True)

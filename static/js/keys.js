@@ -4,7 +4,8 @@ const typing = "input:not([type=range]):not([type=checkbox]):not([type=radio]), 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
   if (event.target.closest(typing) || document.querySelector("dialog[open]")) return;
-  const key = event.key.length === 1 ? event.key.toUpperCase() : event.key;
+  if (event.key === " " && !event.target.matches("body, main, [type=range]")) return; // it presses what has the focus
+  const key = event.key === " " ? "P" : event.key.length === 1 ? event.key.toUpperCase() : event.key;
   if (key === "B") return document.dispatchEvent(new Event("big"));
   const element = document.querySelector(`[aria-keyshortcuts="${CSS.escape(key)}"]`);
   if (!element || element.disabled) return;

@@ -12,7 +12,8 @@ const current = () => Number(range.value);
 
 function say() {
   const row = document.getElementById(`ev-${current()}`);
-  const wave = row?.dataset.wave ? ` · ${where.dataset.wave.replace("{n}", row.dataset.wave)}` : "";
+  const owner = row?.querySelector(".event__owner")?.textContent ?? "";
+  const wave = row?.dataset.wave ? ` · ${owner} ${where.dataset.wave.replace("{n}", row.dataset.wave)}`.replace("  ", " ") : "";
   where.textContent = where.dataset.text.replace("{at}", current()).replace("{last}", last()) + wave;
   range.setAttribute("aria-valuetext", where.textContent);
   for (const field of document.querySelectorAll("dialog:not([open]) [data-follows-step]")) field.value = current();

@@ -6,7 +6,7 @@ import re
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import Server, mood, start
+from tests.browser.conftest import Server, at_hand, mood, start
 
 SEEN = """() => {
   const element = document.activeElement;
@@ -103,3 +103,33 @@ def test_a_graph_and_its_grid_are_walked_by_keys(server: Server, page: Page) -> 
     tab_to(page, page.locator("#grid .cell").first)
     press(page, "Enter")
     expect(page.locator("#grid [aria-current]")).to_have_count(1)
+
+
+def test_a_paused_run_goes_one_wave_on_and_space_plays_what_was(server: Server, page: Page) -> None:
+    page.goto(f"{server.url}/scenarios/trader")
+    page.get_by_label("Pause before each wave").check()
+    page.get_by_role("button", name="Run", exact=True).first.click()
+    page.wait_for_url(re.compile(r"/runs/run-"))
+    at_hand(page)
+    mood(page, "paused")
+    before = page.locator("#timeline > li").count()
+    page.locator("#main").focus()
+    page.keyboard.press("n")
+    expect(page.locator("#timeline > li")).not_to_have_count(before)
+    mood(page, "paused")
+    page.keyboard.press("s")
+    expect(page).to_have_url(re.compile("stage=1"))
+    page.keyboard.press("s")
+
+    page.keyboard.press("Home")
+    page.keyboard.press("Space")
+    expect(page.locator("[data-go=play]")).to_have_attribute("aria-pressed", "true")
+
+
+def test_the_scrubber_says_whose_wave_it_is(server: Server, page: Page) -> None:
+    first = start(page, server, "trader")
+    mood(page, "waiting")
+    page.goto(f"{first}#step=24")
+    expect(page.locator(".scrubber__where")).to_have_text("event 24 of 41 · buyer wave 4")
+    page.goto(f"{first}#step=38")
+    expect(page.locator(".scrubber__where")).to_have_text("event 38 of 41 · wave 2")

@@ -168,6 +168,23 @@ def test_a_run_is_told_whole(client: Client) -> None:
     assert asked["follows"] == {"approve": [], "reject": []}
 
 
+@pytest.mark.parametrize(
+    ("scenario", "question", "next_nodes"),
+    [("nested_approval", "pay/confirm", ["charge"]), ("aiops", "repairer/tools/resize_pool", ["think"])],
+)
+def test_a_question_from_inside_names_what_follows_where_it_was_asked(
+    scenario: str, question: str, next_nodes: list[str]
+) -> None:
+    with serving(store="memory:") as bundled:
+        run = bundled.until(bundled.start(scenario), "suspended")
+        (asked,) = run["interrupts"]
+        assert (asked["id"], asked["follows"]) == (question, {"approve": next_nodes, "reject": next_nodes})
+        bundled.post(f"/api/runs/{run['run_id']}/resume", json={"answers": {question: {"approved": True}}})
+        bundled.until(run["run_id"], "completed")
+        shown = bundled.get(f"/runs/{run['run_id']}").text
+    assert f"approved <code>{question.rpartition('/')[2]}</code>" in shown
+
+
 def test_a_failed_run_says_why(client: Client) -> None:
     run = client.until(client.start("fails"), "failed")
 

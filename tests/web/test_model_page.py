@@ -106,3 +106,19 @@ def test_another_site_cannot_set_the_model(client: Client, service: str) -> None
     answer = client.post("/model", data={"address": service}, headers={"origin": "https://elsewhere.example"})
     assert answer.status_code == 403
     assert said(client) == "by the script"
+
+
+def test_a_form_without_a_key_and_an_address_chooses_nothing_and_says_what_it_needs(client: Client) -> None:
+    answer = client.post("/model", data={"name": "house-model", "address": "", "key": ""})
+    assert answer.status_code == 422
+    shown = parse(answer.text)
+    assert "Fill in a key" in shown.one(".notice").text
+    assert shown.one("#name")["value"] == "house-model"
+    assert told(client) == shown.one("#model").text == "Offline: every scenario plays its script."
+
+
+def test_a_service_that_cannot_be_used_leaves_the_one_in_use(client: Client, service: str) -> None:
+    choose(client, name="house-model", address=service)
+    refused = parse(client.post("/model", data={"address": "ftp://nowhere"}).text)
+    assert refused.one("#address")["value"] == "ftp://nowhere"
+    assert refused.one("#model").text == told(client) == f"Scenarios are played by house-model at {service}."

@@ -371,6 +371,18 @@ def test_the_list_says_where_runs_are_kept_and_how_long(client: Client, tmp_path
         assert f"Kept in file:{tmp_path}" in page(keeping, "/runs").text
 
 
+def test_a_fork_stands_in_the_list_where_it_began_and_leads_to_its_original(client: Client) -> None:
+    first = client.start("asks", "suspended")
+    later = client.start("greets", "completed")
+    made = client.post(f"/api/runs/{first}/fork", json={"at": 2}).json()["run_id"]
+    client.until(made, "suspended")
+    rows = page(client, "/runs").one(".runs").all("tr")
+    order = [row["id"].removeprefix("run-") for row in rows if row.attributes.get("id")]
+    assert order.index(made) < order.index(later) < order.index(first)
+    fork = next(row for row in rows if row.attributes.get("id") == f"run-{made}")
+    assert f"/runs/{first}" in [link["href"] for link in fork.all(".chip")]
+
+
 def test_a_run_in_the_list_can_be_deleted(client: Client) -> None:
     first, second = (client.start("greets", "completed") for _ in range(2))
     answer = post(client, f"/runs/{first}/commands", {"command": "delete"}, **HTMX)
