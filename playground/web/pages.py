@@ -112,7 +112,8 @@ async def _scenario(
     records, _ = await sessions.find(scenario=key, limit=10)
     rows = [views.run_row(record, sessions, lang) for record in records]
     found = views.scenario_view(sessions, entry, lang, rows, form)
-    return html(templating.page("scenario", lang, scenario=found), status)
+    waiting = await views.waiting_count(sessions)
+    return html(templating.page("scenario", lang, scenario=found, waiting=waiting), status)
 
 
 # Runs
@@ -434,7 +435,8 @@ async def _compare_page(request: Request, tree: BranchTree, found: Comparison | 
     sessions, lang = sessions_of(request), language_of(request)
     record = await sessions.store.runs.get(tree.run_id)
     title = views.title_of(sessions, record.scenario if record else "", lang)
-    return html(templating.page("compare", lang, tree=tree, comparison=found, title=title))
+    waiting = await views.waiting_count(sessions)
+    return html(templating.page("compare", lang, tree=tree, comparison=found, title=title, waiting=waiting))
 
 
 def _root(request: Request) -> str:
@@ -497,10 +499,10 @@ async def decide_all(request: Request) -> Response:
 async def step(request: Request) -> Response:
     """`GET /runs/{run_id}/steps/{interrupt}`: one parked step, which works without JavaScript."""
     story = await desk_of(request).watches.story(root_of(request.path_params["run_id"]))
-    return _decision_page(request, story, request.path_params["interrupt"])
+    return await _decision_page(request, story, request.path_params["interrupt"])
 
 
-def _decision_page(
+async def _decision_page(
     request: Request,
     story: Story,
     interrupt: str,
@@ -517,7 +519,9 @@ def _decision_page(
     title = views.title_of(sessions_of(request), str(story.meta.get("scenario", "")), lang)
     if _is_htmx(request):
         return html(render.card(found, lang))
-    return html(templating.page("decision", lang, step=replace(found, scenario=title)), status)
+    waiting = await views.waiting_count(sessions_of(request))
+    shown = replace(found, scenario=title)
+    return html(templating.page("decision", lang, step=shown, waiting=waiting), status)
 
 
 async def answers(request: Request) -> Response:
@@ -534,23 +538,25 @@ async def answers(request: Request) -> Response:
             given = _answer(asked, posted) if asked is not None else Answer(approved=True)
             await desk.sessions.answer(run_id, {interrupt: given}, by=by, via=VIA)
     except forms.FormError as error:
-        return _decision_page(request, story, interrupt, posted=posted, problems=error.problems, status=422)
+        return await _decision_page(
+            request, story, interrupt, posted=posted, problems=error.problems, status=422
+        )
     except Invalid as error:
         schema = asked.schema if asked else None
         problems = _at_fields(error, "value", schema)
         said = "" if problems else str(error)
-        return _decision_page(
+        return await _decision_page(
             request, story, interrupt, posted=posted, problems=problems, error=said, status=422
         )
     except Conflict:
         story = await desk.watches.story(run_id)
         if interrupt not in story.decisions:
             raise
-        return _decision_page(request, story, interrupt, status=409)
+        return await _decision_page(request, story, interrupt, status=409)
     if not _is_htmx(request):
         return _see(paths.run(run_id))
     story = await desk.watches.story(run_id)
-    return _decision_page(request, story, interrupt)
+    return await _decision_page(request, story, interrupt)
 
 
 def _answer(asked: Interrupt, posted: Mapping[str, str]) -> Answer:
@@ -592,11 +598,12 @@ def _at_fields(
 @_page
 async def model(request: Request) -> Response:
     """`GET /model`: which model plays the scripted parts."""
-    return _model_page(request, views.model_choice(sessions_of(request)))
+    return await _model_page(request, views.model_choice(sessions_of(request)))
 
 
-def _model_page(request: Request, choice: ModelChoice, status: int = 200) -> Response:
-    return html(templating.page("model", language_of(request), model=choice), status)
+async def _model_page(request: Request, choice: ModelChoice, status: int = 200) -> Response:
+    waiting = await views.waiting_count(sessions_of(request))
+    return html(templating.page("model", language_of(request), model=choice, waiting=waiting), status)
 
 
 async def set_model(request: Request) -> Response:
@@ -610,13 +617,13 @@ async def set_model(request: Request) -> Response:
     used = views.model_choice(sessions)
     if not (address or key):
         needed = str(Translator(language_of(request))("model.needed"))
-        return _model_page(request, replace(used, entered=(name, address), problem=needed), 422)
+        return await _model_page(request, replace(used, entered=(name, address), problem=needed), 422)
     try:
         sessions.blueprints.model = OpenAICompatibleLlm(
             model=name or None, base_url=address or None, api_key=key
         )
     except (ValueError, ModuleNotFoundError) as error:
-        return _model_page(request, replace(used, entered=(name, address), problem=str(error)), 422)
+        return await _model_page(request, replace(used, entered=(name, address), problem=str(error)), 422)
     return _see(paths.MODEL)
 
 

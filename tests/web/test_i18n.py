@@ -9,6 +9,7 @@ import pytest
 from markupsafe import Markup
 
 from playground import assets
+from playground.kernel.run import STEPS
 from playground.web.i18n import LANGUAGES, Language, MissingMessage, Translator, catalogue, choose
 
 GAP = re.compile(r"\{(\w+)\}")
@@ -99,3 +100,8 @@ def test_the_language_is_the_one_asked_for_then_the_browsers_then_english(
     asked: str | None, accepted: str, spoken: str
 ) -> None:
     assert choose(asked, accepted) == spoken
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_kind_of_event_has_a_name(language: Language) -> None:
+    assert {f"kind.{kind}" for kind in STEPS} <= set(catalogue(language))

@@ -365,6 +365,13 @@ def test_the_list_shows_the_newest_runs_first(client: Client) -> None:
     assert [row["id"] for row in rows] == [f"run-{run_id}" for run_id in ids[::-1]]
 
 
+def test_every_page_with_the_way_to_what_waits_counts_it(client: Client) -> None:
+    run_id = client.start("asks", "suspended")
+    listed = page(client, "/runs").one(".badge").text
+    for path in ("/", "/scenarios/asks", f"/runs/{run_id}/branches", f"/runs/{run_id}/steps/check", "/model"):
+        assert page(client, path).one(".badge").text == listed
+
+
 def test_the_list_says_where_runs_are_kept_and_how_long(client: Client, tmp_path: Path) -> None:
     assert "gone when the server stops" in page(client, "/runs").text
     with serving(store=f"file:{tmp_path}") as keeping:
