@@ -94,12 +94,30 @@ class _Cell:
 
 
 @dataclass(slots=True)
+class _Call:
+    """A run inside a node's wave, and its own waves there: after a wait the rest come in a later one."""
+
+    child: str
+    name: str
+    waves: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
 class _Sheet:
-    """What is known of one run: its nodes' cells by wave, and by wave the runs that each node called."""
+    """What is known of one run: its nodes' cells by wave, and by wave the runs inside of each node."""
 
     rows: dict[str, dict[int, _Cell]] = field(default_factory=dict)
-    calls: dict[int, dict[str, list[tuple[str, str]]]] = field(default_factory=dict)
+    calls: dict[int, dict[str, list[_Call]]] = field(default_factory=dict)
     last: int = 0
+
+    def call(self, wave: int, node: str, child: str, name: str) -> _Call:
+        """The run that is inside a node in that wave."""
+        calls = self.calls.setdefault(wave, {}).setdefault(node, [])
+        found = next((call for call in calls if call.child == child), None)
+        if found is None:
+            found = _Call(child, name)
+            calls.append(found)
+        return found
 
 
 _ENDED = {"completed", "failed", "cancelled"}
@@ -119,6 +137,7 @@ class WaveBook:
     def __init__(self) -> None:
         self._root = ""
         self._sheets: dict[str, _Sheet] = {}
+        self._callers: dict[str, tuple[_Sheet, str, str]] = {}
 
     def add(self, fact: TimedFact) -> None:
         """Go on with an event of the tree."""
@@ -131,8 +150,23 @@ class WaveBook:
             return
         if wave > sheet.last:
             sheet.last = wave
+            self._inside(fact.run_id, wave)
         if isinstance(node, str):
+            self._called(sheet, fact, node, wave)
             _note(sheet, fact, node, wave)
+
+    def _called(self, sheet: _Sheet, fact: TimedFact, node: str, wave: int) -> None:
+        child, name = fact.data.get("child"), fact.data.get("name")
+        if fact.kind == "delegated" and isinstance(child, str):
+            name = name if isinstance(name, str) else child
+            sheet.call(wave, node, child, name)
+            self._callers[child] = sheet, node, name
+
+    def _inside(self, run_id: str, wave: int) -> None:
+        """A wave of a called run begins in the wave that its caller is in."""
+        if run_id in self._callers:
+            sheet, node, name = self._callers[run_id]
+            sheet.call(max(sheet.rows.get(node, {1: None})), node, run_id, name).waves.append(wave)
 
     def grid(self, around: int | None = None) -> WaveGrid:
         """The grid up to now: its newest waves, or those around one of them."""
@@ -147,11 +181,6 @@ class WaveBook:
 def _note(sheet: _Sheet, fact: TimedFact, node: str, wave: int) -> None:
     """Write one event about a node into its run's sheet."""
     state = state_after(fact)
-    if fact.kind == "delegated":
-        child, name = fact.data.get("child"), fact.data.get("name")
-        if isinstance(child, str):
-            calls = sheet.calls.setdefault(wave, {}).setdefault(node, [])
-            calls.append((child, name if isinstance(name, str) else child))
     if not state or state in ("queued", "skipped"):
         return
     cells = sheet.rows.setdefault(node, {})
@@ -180,13 +209,12 @@ class _Layout:
         return WaveGrid(tuple(widths.items()), closed, hidden=first - 1, later=last + 1 - stop)
 
     def _width(self, run_id: str, wave: int) -> int:
-        """How many columns a wave of a run needs: one, or as many as the longest run called in it."""
+        """How many columns a wave of a run needs: one, or as many as the longest run inside it."""
         sheet = self.sheets.get(run_id, _Sheet())
         widest = 1
         for calls in sheet.calls.get(wave, {}).values():
-            for child, _ in calls:
-                last = self.sheets.get(child, _Sheet()).last
-                widest = max(widest, sum(self._width(child, w) for w in range(1, last + 1)))
+            for call in calls:
+                widest = max(widest, sum(self._width(call.child, inner) for inner in call.waves))
         return widest
 
     def _rows(
@@ -217,10 +245,9 @@ class _Layout:
             rows.append(GridRow(prefix + node, node, run_id, depth, shown))
             called: list[GridRow] = []
             for wave in columns:
-                for child, name in sheet.calls.get(wave, {}).get(node, ()):
-                    last = self.sheets.get(child, _Sheet()).last
-                    inner = {w: self._width(child, w) for w in range(1, last + 1)}
-                    called += self._rows(child, f"{name}.", depth + 1, columns[wave], inner)
+                for call in sheet.calls.get(wave, {}).get(node, ()):
+                    inner = {w: self._width(call.child, w) for w in call.waves}
+                    called += self._rows(call.child, f"{call.name}.", depth + 1, columns[wave], inner)
             rows += _reused(called)
         return rows
 

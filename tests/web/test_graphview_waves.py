@@ -190,3 +190,21 @@ def test_two_calls_at_once_stand_on_two_lines() -> None:
         log.ran("think", 1, f"~{number}")
 
     assert [found.label for found in wave_grid(log.events).rows] == ["ask", "clerk.think", "clerk.think"]
+
+
+def test_a_called_run_that_waited_goes_on_in_the_wave_in_which_its_caller_does() -> None:
+    log = Log("r1").note("node_started", node="pay", wave=1)
+    log.note("delegated", node="pay", wave=1, child="r1~1", name="payment")
+    log.note("node_started", "~1", node="confirm", wave=1).note("node_parked", "~1", node="confirm", wave=1)
+    log.note("node_parked", node="pay", wave=1).note("node_started", node="pay", wave=2)
+    log.note("node_started", "~1", node="confirm", wave=2).note(
+        "node_completed", "~1", node="confirm", wave=2
+    )
+    log.ran("charge", 3, "~1").note("node_completed", node="pay", wave=2)
+
+    grid = wave_grid(log.events)
+
+    assert grid.waves == ((1, 1), (2, 2))
+    assert [begin for begin, _, _ in columns(row(grid, "pay"))] == [0, 1]
+    assert [begin for begin, _, _ in columns(row(grid, "payment.confirm"))] == [0, 1]
+    assert columns(row(grid, "payment.charge")) == [(2, 1, "completed")]
