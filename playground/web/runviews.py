@@ -104,6 +104,7 @@ def run_view(story: Story, sessions: Sessions, lang: Language, at: int | None = 
     upto = story.pos if at is None else at
     return replace(
         around(at_moment(story, sessions, lang, upto), story, upto),
+        decided=_decided_last(story, lang),
         graph=picture(story, upto),
         grid=story.book.grid(),
         tokens=tuple(story.calls.values()),
@@ -282,6 +283,15 @@ def decided_step(story: Story, interrupt_id: str, lang: Language) -> ParkedStep 
     )
     question = Interrupt.from_json(asked.data)
     return replace(parked_step(story, question, lang), decision=decision, form=None)
+
+
+def _decided_last(story: Story, lang: Language) -> tuple[ParkedStep, ...]:
+    """The card of the latest decision, as a page that was open would still show it."""
+    for interrupt_id in reversed(story.decisions):
+        found = decided_step(story, interrupt_id, lang)
+        if found is not None and found.kind != "breakpoint":
+            return (found,)
+    return ()
 
 
 def lesson(entry: Entry | None, story: Story, lang: Language) -> tuple[LessonStep, ...]:

@@ -590,6 +590,7 @@ class RunView:
         events: a stretch of the timeline's rows; `earlier` and `later` count those before and after it.
         ticks: the whole run on the scrubber's track, thinned out where it is long.
         base: the graph's marks just before the first of `events`, as JSON, for going back in time.
+        interrupts: its open questions; `decided`: the one that was decided last, for when none is open.
         chain: the runs of the conversation that this one belongs to, oldest first.
         branches: the runs forked from this one.
         layers: the layers at the moment; None for a scenario that is not made of them.
@@ -617,6 +618,7 @@ class RunView:
     earlier: int = 0
     later: int = 0
     interrupts: tuple[ParkedStep, ...] = ()
+    decided: tuple[ParkedStep, ...] = ()
     output: JsonValue = None
     error: Failure | None = None
     metrics: Metrics = Metrics()
@@ -646,6 +648,11 @@ class RunView:
     def url(self) -> str:
         """Its page."""
         return paths.run(self.run_id)
+
+    @property
+    def steps(self) -> tuple[ParkedStep, ...]:
+        """The cards of its page."""
+        return self.interrupts or self.decided
 
     @property
     def testable(self) -> bool:

@@ -418,6 +418,18 @@ def test_a_command_that_makes_no_sense_is_a_notice_for_htmx_and_a_page_for_other
     assert post(client, f"/runs/{run_id}/commands", {"command": "explode"}).status_code == 422
 
 
+def test_a_page_opened_later_shows_what_was_asked_last_and_how_it_was_decided(client: Client) -> None:
+    run_id = client.start("asks", "suspended")
+    post(
+        client, f"/runs/{run_id}/answers", {"interrupt": "check", "verdict": "reject", "comment": "too dear"}
+    )
+    client.until(run_id, "completed")
+    (card,) = page(client, f"/runs/{run_id}").one("#parked").all(".step")
+    assert "Pay?" in card.text
+    assert "too dear" in card.text
+    assert not card.all("form")
+
+
 def test_a_fork_leads_to_the_new_run(client: Client) -> None:
     run_id = client.start("asks", "suspended")
     at = str(len(client.kinds(run_id)) - 1)
