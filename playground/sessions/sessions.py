@@ -47,6 +47,7 @@ from playground.runtime.react import DOCUMENTS
 from playground.runtime.scenario import Scenario
 from playground.sessions.answers import Answer, answer_value, check_input, decided, follows
 from playground.sessions.blueprints import Blueprints
+from playground.sessions.breakpoints import check_places
 from playground.sessions.bundle import bundle, read_bundle
 from playground.sessions.catalog import Catalog
 from playground.sessions.drives import Drives, Expiries, next_expiry
@@ -199,6 +200,8 @@ class Sessions:
             breakpoints = checked_breakpoints([*options.breakpoints, *stepping])
         except ValueError as error:
             raise Invalid(str(error)) from error
+        if options.breakpoints:
+            check_places(self.blueprints.sketch(scenario, lang).plan, breakpoints)
 
         async def begin(scheduler: Scheduler, spec: ChildSpec) -> Run:
             run = Run.start(spec.plan, run_id=run_id, task=task, meta=meta)
@@ -673,13 +676,16 @@ class Sessions:
 
         Raises:
             NotFound: no such run.
-            Invalid: one of them is no breakpoint.
-            Conflict: the run has ended.
+            Invalid: one of them is no breakpoint, or names what the plan does not have.
+            Conflict: the run has ended, or its scenario cannot run.
         """
         run = await self._root_run(run_id)
         if run.state.ended:
             raise Conflict(f"run {run_id} is {run.state}: breakpoints would never be met")
         try:
+            checked = checked_breakpoints(breakpoints)
+            plan = self.blueprints.sketch(*await self._scenario_of(run_id)).plan
+            check_places(plan, [found for found in checked if found not in run.breakpoints])
             await self._drives.scheduler_of(run_id).set_breakpoints(run_id, breakpoints)
         except ValueError as error:
             raise Invalid(str(error)) from error

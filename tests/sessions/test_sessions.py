@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from playground.kernel import Event
+from playground.kernel import Event, JsonObject
 from playground.sessions import Answer, Busy, Conflict, Invalid, NotFound, Options, Sessions
 from tests.sessions.conftest import Opener
 
@@ -278,3 +278,18 @@ async def test_a_turn_that_continues_a_run_must_follow_one_that_has_ended(opened
         await rested(sessions, run_id)
         with pytest.raises(Conflict, match="once it has ended"):
             await sessions.start("asks", continues=run_id)
+
+
+@pytest.mark.parametrize("point", [{"before": "nosuch"}, {"after": "nosuch#1"}])
+async def test_a_breakpoint_at_a_node_that_is_not_there_is_refused_with_those_that_are(
+    opened: Opener, point: JsonObject
+) -> None:
+    async with opened() as sessions:
+        with pytest.raises(Invalid, match=r"there is no node 'nosuch.*' to stop at: use "):
+            await sessions.start("asks", options=Options(breakpoints=[point]))
+        run_id = await sessions.start("asks")
+        await rested(sessions, run_id)
+        with pytest.raises(Invalid, match="there is no node"):
+            await sessions.set_breakpoints(run_id, [point])
+        await sessions.set_breakpoints(run_id, [{"before": "nosuch/inside"}])
+        assert (await sessions.portrait(run_id)).run.breakpoints == [{"before": "nosuch/inside"}]
