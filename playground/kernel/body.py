@@ -35,7 +35,7 @@ from playground.kernel.ports import (
 )
 from playground.kernel.run import Activation, Interrupt, Run, escape_key
 from playground.kernel.types import ToolCall, ToolResult
-from playground.kernel.values import FrozenDict, JsonObject, JsonValue, freeze, thaw
+from playground.kernel.values import JsonObject, JsonValue, freeze, frozen_object, thaw
 
 if TYPE_CHECKING:
     from playground.kernel.bus import Bus
@@ -242,7 +242,7 @@ class NodeContext:
     async def note(self, topic: str, **data: object) -> None:
         """Write a fact of one's own into the log, for the reader of the run."""
         told = {"node": self.node_id, "topic": topic, "data": data}
-        await self._host.record("note", _frozen(told, f"note {topic!r}"))
+        await self._host.record("note", frozen_object(told, f"note {topic!r}"))
 
     async def llm_complete(self, prompt: str, system: str | None = None) -> str:
         """The text of a model's reply to one prompt."""
@@ -279,7 +279,7 @@ class NodeContext:
             return _reply(had)
         call_id = self._call_id(key)
         names = [str(cast("JsonObject", tool.get("function", tool)).get("name")) for tool in tools or ()]
-        called = _frozen(
+        called = frozen_object(
             {"node": self.node_id, "call_id": call_id, "messages": len(messages), "tools": names},
             "tool names",
         )
@@ -307,7 +307,7 @@ class NodeContext:
             ],
             "tokens": int(reply.tokens or 0),
         }
-        kept = _frozen(told, f"reply of the model in node {self.node_id!r}")
+        kept = frozen_object(told, f"reply of the model in node {self.node_id!r}")
         await self._host.record("model_returned", kept)
         return _reply(kept)
 
@@ -328,7 +328,7 @@ class NodeContext:
             raise RuntimeError(
                 f"node {self.node_id!r} calls tool {name!r} and there are none: pass tools= to the Scheduler"
             )
-        given = _frozen(arguments or {}, f"arguments of tool {name!r} in node {self.node_id!r}")
+        given = frozen_object(arguments or {}, f"arguments of tool {name!r} in node {self.node_id!r}")
         key = self.call_key("tool", name, given)
         had = self._activation.calls.get(key)
         if had is not None:
@@ -341,7 +341,7 @@ class NodeContext:
             self._host, self.node_id, inside=f"{self._inside}/{escape_key(name)}", scope=f"{key}>"
         )
         result = await tools.dispatch(call, inner)
-        kept = _frozen(
+        kept = frozen_object(
             {**about, "call": key, "ok": result.ok, "output": result.output, "error": result.error},
             f"result of tool {name!r} in node {self.node_id!r}",
         )
@@ -479,14 +479,8 @@ def addressed(asked: Interrupt, host: Host, node_id: str, path: str) -> dict[str
                 f"node {node_id!r} asks with an expiry in {asked.expires_in:g} s: use up to a hundred years"
             )
         data["expires_at"] = host.now() + asked.expires_in
-    frozen = _frozen(data, f"question of node {node_id!r}")
+    frozen = frozen_object(data, f"question of node {node_id!r}")
     return {**frozen, "id": host.park_id(path), "node": node_id}
-
-
-def _frozen(value: Mapping[str, object], where: str) -> FrozenDict:
-    frozen = freeze(value if isinstance(value, dict) else dict(value), where)
-    assert isinstance(frozen, FrozenDict)
-    return frozen
 
 
 def _failure(error: Exception) -> JsonObject:
@@ -494,7 +488,7 @@ def _failure(error: Exception) -> JsonObject:
     told: JsonObject = {"ok": False, "error": error_text(error)}
     if isinstance(error, ModelError):
         told |= {"asked": error.asked, "status": error.status, "todo": error.todo, "partial": error.partial}
-    return _frozen(told, "error of a model")
+    return frozen_object(told, "error of a model")
 
 
 def error_text(error: BaseException) -> str:

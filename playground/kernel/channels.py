@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from playground.kernel.values import (
+    NO_LIMIT,
     FrozenDict,
     FrozenList,
     GrowingDict,
@@ -106,7 +107,7 @@ class Channel:
         """`old` with `new` merged in; neither is changed."""
         if self.reducer is _last:
             return new
-        return freeze(self.reducer(old, new), "result of the reducer ", self.name, limit=1 << 40)
+        return freeze(self.reducer(old, new), "result of the reducer ", self.name, limit=NO_LIMIT)
 
     def fold_into(self, old: JsonValue, new: JsonValue) -> JsonValue:
         """`fold`, but an own list or dict grows in place: a wave costs what it adds, not what is there."""

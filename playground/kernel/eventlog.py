@@ -12,10 +12,11 @@ the log as the only writer.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from playground.kernel.values import FrozenDict, JsonObject, JsonValue, frozen_object
+from playground.kernel.values import NO_LIMIT, FrozenDict, JsonObject, JsonValue, frozen_object
 
 FORMAT = 1
 """Version of the events' meaning, written into each `run_started`."""
@@ -171,13 +172,10 @@ class InMemoryEventLog:
     async def append_many(self, events: Sequence[Event]) -> None:
         if not events:
             return
-        runs, tree = self._runs, self._trees.setdefault(root_of(events[0].run_id), [])
+        tree = self._trees.setdefault(root_of(events[0].run_id), [])
         self._last |= check_batch(events, self._last, tree[-1].pos if tree else 0)
         for event in events:
-            if event.run_id in runs:
-                runs[event.run_id].append(event)
-            else:
-                runs[event.run_id] = [event]
+            self._runs.setdefault(event.run_id, []).append(event)
         tree.extend(events)
 
     async def events(self, run_id: str) -> list[Event]:
@@ -189,14 +187,8 @@ class InMemoryEventLog:
 
     async def stream(self, root_id: str, after: int = 0, limit: int | None = None) -> list[Event]:
         tree = self._trees.get(root_id, [])
-        low, high = 0, len(tree)
-        while low < high:
-            middle = (low + high) // 2
-            if tree[middle].pos <= after:
-                low = middle + 1
-            else:
-                high = middle
-        return tree[low:] if limit is None else tree[low : low + limit]
+        start = bisect_right(tree, after, key=lambda event: event.pos)
+        return tree[start:] if limit is None else tree[start : start + limit]
 
 
 class InMemoryStore:
@@ -213,7 +205,7 @@ class InMemoryStore:
             raise VersionConflict(
                 f"run {run_id}: checkpoint version is {version}, expected {expected_version}: load it again"
             )
-        self._kept[run_id] = version + 1, frozen_object(snapshot, f"snapshot of run {run_id}", limit=1 << 40)
+        self._kept[run_id] = version + 1, frozen_object(snapshot, f"snapshot of run {run_id}", limit=NO_LIMIT)
         return version + 1
 
     async def load(self, run_id: str) -> JsonObject | None:

@@ -24,6 +24,7 @@ from playground.kernel.eventlog import FORMAT, Event, LogError, check_run_id
 from playground.kernel.readiness import Reason
 from playground.kernel.types import ALLOWED_TRANSITIONS, NodeStatus, RunState
 from playground.kernel.values import (
+    NO_LIMIT,
     FrozenDict,
     FrozenList,
     JsonObject,
@@ -34,8 +35,6 @@ from playground.kernel.values import (
 
 if TYPE_CHECKING:
     from playground.kernel.graph import Plan
-
-NO_LIMIT = 1 << 40
 
 Data: TypeAlias = Mapping[str, Any]
 """What an event holds: its shape goes by its kind, and `apply` reports data of another shape."""

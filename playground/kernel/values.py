@@ -25,6 +25,9 @@ MAX_DEPTH = 100
 MAX_BYTES = 1 << 20
 """About how large one entering value may be, in bytes; a `Scheduler` may set its own limit."""
 
+NO_LIMIT = 1 << 40
+"""The limit of what the engine itself has made of values that were let in one by one."""
+
 _MAX_INT_BITS = 13_000
 """Python writes no decimal longer than 4,300 digits."""
 
