@@ -79,7 +79,7 @@ class Subscription:
             self.dropped += 1
             return True
         self._items.append(item)
-        _wake(self._readers)
+        wake_first(self._readers)
         return True
 
     async def deliver(self, item: Item) -> None:
@@ -97,7 +97,7 @@ class Subscription:
         while not self._items:
             if self.closed:
                 raise StopAsyncIteration
-            await _wait(self._readers)
+            await wait_in(self._readers)
         item = self._items.popleft()
         while self._producers and not self.full:  # whoever waited longest, before anyone who comes now
             taken, waiting = self._producers.popleft()
@@ -117,25 +117,27 @@ class Subscription:
         self.closed = True
         self._bus.unsubscribe(self)
         while self._readers:
-            _wake(self._readers)
+            wake_first(self._readers)
         while self._producers:
             taken, _ = self._producers.popleft()
             if not taken.done():
                 taken.set_result(None)
 
 
-async def _wait(waiters: deque[asyncio.Future[None]]) -> None:
+async def wait_in(waiters: deque[asyncio.Future[None]]) -> None:
+    """Wait in a queue to be woken; who is cancelled once woken wakes the next."""
     future = asyncio.get_running_loop().create_future()
     waiters.append(future)
     try:
         await future
     except asyncio.CancelledError:
         if future.done() and not future.cancelled():
-            _wake(waiters)
+            wake_first(waiters)
         raise
 
 
-def _wake(waiters: deque[asyncio.Future[None]]) -> None:
+def wake_first(waiters: deque[asyncio.Future[None]]) -> None:
+    """Wake whoever has waited longest, if anyone still does."""
     while waiters:
         future = waiters.popleft()
         if not future.done():

@@ -34,6 +34,7 @@ from playground.kernel.body import (
     error_text,
 )
 from playground.kernel.breakpoints import hit
+from playground.kernel.bus import wait_in, wake_first
 from playground.kernel.channels import AmbiguousWrite, FoldError, Reset, WaveWrites, check_write
 from playground.kernel.command import END, Goto, Send
 from playground.kernel.eventlog import FORMAT
@@ -81,27 +82,12 @@ class Slots:
     async def take(self) -> None:
         """Take a slot, waiting for one."""
         while not self.try_take():
-            freed = asyncio.get_running_loop().create_future()
-            self._waiting.append(freed)
-            try:
-                await freed
-            except asyncio.CancelledError:
-                if freed.done() and not freed.cancelled():
-                    self._wake()
-                raise
+            await wait_in(self._waiting)
 
     def give(self) -> None:
         """Give a slot back."""
         self._free += 1
-        if self._waiting:
-            self._wake()
-
-    def _wake(self) -> None:
-        while self._waiting:
-            freed = self._waiting.popleft()
-            if not freed.done():
-                freed.set_result(None)
-                return
+        wake_first(self._waiting)
 
 
 class _Abort(Exception):
