@@ -692,18 +692,26 @@ class Driver:
         run = self.run
         data: JsonObject = {"wave": run.wave.number, "by": by, **command}
         if "send" in command:
-            name = command["key"]
-            key = run.instance_key(text_in(command, "send"), name if isinstance(name, str) else None)
+            key = self._instance_key(text_in(command, "send"), command["key"])
             known = key in run.instance_inputs
             self._fact("control", {**data, "key": key})
             if not known:
                 self._frontier.released(key, was_ended=False)
             return
         target = text_in(command, "goto")
-        was_ended = run.is_terminal(target)
+        was_ended = run.status_of(target).ended
         self._fact("control", data)
         if target != END:
             self._frontier.released(target, was_ended=was_ended)
+
+    def _instance_key(self, template: str, name: JsonValue) -> str:
+        """The key of the instance of that name; without one, the first number that is free."""
+        if isinstance(name, str):
+            return f"{template}#{name}"
+        number = self.run.sends + 1
+        while f"{template}#{number}" in self.run.instance_inputs:
+            number += 1
+        return f"{template}#{number}"
 
     # What the contexts of nodes ask of their host.
 

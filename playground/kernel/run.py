@@ -200,8 +200,7 @@ class Wave:
 class Run:
     """One execution of a plan: shared state, where each node stands, open questions, and the outcome.
 
-    Read its attributes freely; it changes by events alone.  The `mark_…`,
-    `rearm` and `reset_pending` methods are the steps that events are made of.
+    Read its attributes freely; it changes by events alone, each by its step in `STEPS`.
     """
 
     def __init__(
@@ -287,18 +286,9 @@ class Run:
         state = self.node_states.get(key)
         return NodeStatus.PENDING if state is None else state.status
 
-    def has_run(self, key: str) -> bool:
-        """Whether a node has started at least once."""
-        state = self.node_states.get(key)
-        return state is not None and state.attempts > 0
-
     def is_completed(self, key: str) -> bool:
         """Whether a node or instance has an output."""
         return self.status_of(key) is NodeStatus.COMPLETED
-
-    def is_terminal(self, key: str) -> bool:
-        """Whether a node or instance completed, failed or was skipped."""
-        return self.status_of(key).ended
 
     def parked_on(self, key: str) -> tuple[str, ...]:
         """The ids of the open interrupts that a parked node waits for; none once one of them is answered."""
@@ -316,7 +306,7 @@ class Run:
         """Where a node or instance stands in the plan: its node's place, then its own among the instances."""
         return self.plan.shape.order.get(key.partition("#")[0], -1), self.state_of(key).place
 
-    # The steps that events are made of.
+    # What events do.
 
     def touch(self, key: str) -> NodeState:
         """The state of a node or instance, to be changed."""
@@ -324,62 +314,6 @@ class Run:
         if state is None:
             state = self.node_states[key] = NodeState()
         return state
-
-    def mark_running(self, key: str, why: JsonValue = None) -> None:
-        """A start: one more attempt, and the release by a command is used up."""
-        state = self.node_states.get(key) or self.touch(key)
-        state.status = NodeStatus.RUNNING
-        state.attempts += 1
-        state.why = why
-        self.activated.pop(key, None)
-
-    def mark_completed(self, key: str, output: JsonValue) -> None:
-        """A return: the node has an output and its activation is over."""
-        state = self.touch(key)
-        state.status = NodeStatus.COMPLETED
-        state.output = output
-        self.activations.pop(key, None)
-
-    def mark_skipped(self, key: str, why: JsonValue = None) -> None:
-        """Nothing can reach the node any more."""
-        state = self.touch(key)
-        state.status = NodeStatus.SKIPPED
-        state.why = why
-
-    def mark_failed(self, key: str, error: str) -> None:
-        """The node failed for good, and so does the run."""
-        state = self.touch(key)
-        state.status = NodeStatus.FAILED
-        state.output = error
-
-    def rearm(self, key: str) -> None:
-        """Let a node run again, when its edges and its join say so."""
-        state = self.touch(key)
-        state.status = NodeStatus.PENDING
-
-    def reset_pending(self, key: str, why: Reason | None = None) -> None:
-        """Let a node run again at once, past its edges."""
-        self.rearm(key)
-        self.activated[key] = why or Reason("goto")
-
-    def instance_key(self, template: str, key: str | None) -> str:
-        """The full key of the next instance, or of the one already there under that name."""
-        if key is not None:
-            return f"{template}#{key}"
-        number = self.sends + 1
-        while f"{template}#{number}" in self.instance_inputs:
-            number += 1
-        return f"{template}#{number}"
-
-    def add_instance(self, full: str, template: str, payload: JsonValue, by: str = "") -> None:
-        """Make the instance of that full key, if it is not there: the same key is the same instance."""
-        self.sends += 1
-        if full not in self.instance_inputs:
-            self.instance_inputs[full] = payload
-            self.senders[full] = by
-            siblings = self.instances.setdefault(template, [])
-            self.node_states[full] = NodeState(place=len(siblings))
-            siblings.append(full)
 
     def become(self, target: RunState) -> None:
         """Change state, if that is allowed.
@@ -390,16 +324,6 @@ class Run:
         if target not in ALLOWED_TRANSITIONS[self.state]:
             raise RuntimeError(f"run {self.run_id} is {self.state} and cannot become {target}")
         self.state = target
-
-    def complete(self, output: JsonValue = None) -> None:
-        """End well, with an output."""
-        self.become(RunState.COMPLETED)
-        self.final_output = output
-
-    def fail(self, reason: str) -> None:
-        """End badly, for a reason that is then the output."""
-        self.become(RunState.FAILED)
-        self.final_output = reason
 
     # The fold.
 
@@ -594,7 +518,11 @@ def _node_queued(run: Run, data: Data) -> None:
 def _node_started(run: Run, data: Data) -> None:
     key = _open_wave(run, data)
     run.wave.queued.discard(key)
-    run.mark_running(key, data.get("why"))
+    run.activated.pop(key, None)
+    state = run.touch(key)
+    state.status = NodeStatus.RUNNING
+    state.attempts += 1
+    state.why = data.get("why")
 
 
 def _open_wave(run: Run, data: Data) -> str:
@@ -631,7 +559,10 @@ def _output(run: Run, source: str) -> JsonValue:
 
 def _node_completed(run: Run, data: Data) -> None:
     key = data["node"]
-    run.mark_completed(key, data["value"])
+    state = run.touch(key)
+    state.status = NodeStatus.COMPLETED
+    state.output = data["value"]
+    run.activations.pop(key, None)
     if run.interrupts:
         for interrupt_id in [id for id, asked in run.interrupts.items() if asked.node_id == key]:
             _interrupt_cancelled(run, {"id": interrupt_id})
@@ -696,7 +627,8 @@ def _release(run: Run, key: str, code: str, by: str) -> None:
     """Let a node run past its edges, keeping the names of all who say so in one wave."""
     before = run.activated.get(key)
     named = before.nodes if before is not None and before.code == code else ()
-    run.reset_pending(key, Reason(code, (*named, by)))
+    run.activated[key] = Reason(code, (*named, by))
+    run.touch(key).status = NodeStatus.PENDING
 
 
 def _interrupt_cancelled(run: Run, data: Data) -> None:
@@ -715,15 +647,21 @@ def _node_retry(run: Run, data: Data) -> None:
 
 def _node_failed(run: Run, data: Data) -> None:
     run.failed_node = run.failed_node or data["node"]
-    run.mark_failed(data["node"], data["error"])
+    state = run.touch(data["node"])
+    state.status = NodeStatus.FAILED
+    state.output = data["error"]
 
 
 def _node_cancelled(run: Run, data: Data) -> None:
-    run.mark_failed(data["node"], f"cancelled: {text_in(data, 'by')}")
+    state = run.touch(data["node"])
+    state.status = NodeStatus.FAILED
+    state.output = f"cancelled: {text_in(data, 'by')}"
 
 
 def _node_skipped(run: Run, data: Data) -> None:
-    run.mark_skipped(data["node"], data.get("why"))
+    state = run.touch(data["node"])
+    state.status = NodeStatus.SKIPPED
+    state.why = data.get("why")
     if data.get("left"):
         run.sweep.append(data["node"])
     else:
@@ -741,7 +679,7 @@ def _control(run: Run, data: Data) -> None:
     run.wave.committed += 1
     by, payload = data["by"], data.get("payload")
     if "send" in data:
-        run.add_instance(data["key"], data["send"], payload, by)
+        _send(run, data["send"], data["key"], payload, by)
         return
     target = data["goto"]
     if target == END:
@@ -750,9 +688,20 @@ def _control(run: Run, data: Data) -> None:
     if data["immediate"]:
         _release(run, target, "goto", by)
     else:
-        run.rearm(target)
+        run.touch(target).status = NodeStatus.PENDING
     if payload is not None:
         run.deliveries[target] = payload
+
+
+def _send(run: Run, template: str, key: str, payload: JsonValue, by: str) -> None:
+    """Make the instance of that key, if it is not there: the same key is the same instance."""
+    run.sends += 1
+    if key not in run.instance_inputs:
+        run.instance_inputs[key] = payload
+        run.senders[key] = by
+        siblings = run.instances.setdefault(template, [])
+        run.node_states[key] = NodeState(place=len(siblings))
+        siblings.append(key)
 
 
 def _model_returned(run: Run, data: Data) -> None:
@@ -786,12 +735,14 @@ def _forked(run: Run, data: Data) -> None:
 
 
 def _run_completed(run: Run, data: Data) -> None:
-    run.complete(data["output"])
+    run.become(RunState.COMPLETED)
+    run.final_output = data["output"]
     run.wave = Wave(run.wave.number)
 
 
 def _run_failed(run: Run, data: Data) -> None:
-    run.fail(data["reason"])
+    run.become(RunState.FAILED)
+    run.final_output = data["reason"]
     run.wave = Wave(run.wave.number)
 
 
