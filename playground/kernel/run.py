@@ -413,6 +413,7 @@ class Run:
             setattr(run, name, dict(snap[name]))
         for name in _LISTS:
             setattr(run, name, list(snap[name]))
+        run.saved_seq = run.event_seq
         run.state = RunState(snap["state"])
         for key, value in snap["shared"].items():
             run.set_channel(key, value)

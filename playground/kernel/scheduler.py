@@ -32,7 +32,8 @@ from playground.kernel.eventlog import (
 )
 from playground.kernel.graph import Plan
 from playground.kernel.ports import ChildSpec, LlmPort, Spawnable, SubagentPort, ToolPort
-from playground.kernel.run import Interrupt, Run, check_first, new_run_id
+from playground.kernel.replay import replay
+from playground.kernel.run import Interrupt, Run, new_run_id
 from playground.kernel.tree import Tree
 from playground.kernel.types import RunState
 from playground.kernel.values import (
@@ -227,7 +228,7 @@ class Scheduler:
         self.max_bytes = max_bytes
         self.slots = Slots(concurrency)
         self.subagent: SubagentPort = InProcessActivator(self)
-        self._driven: dict[str, tuple[Tree, asyncio.Task[object] | None]] = {}
+        self._driven: dict[str, Tree] = {}
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._durable = bool(getattr(self.eventlog, "durable", False))
 
@@ -287,10 +288,9 @@ class Scheduler:
             Expired: a question has expired; `expire` goes on from there.
         """
         async with self._lock(run_id):
-            tree, run = await self._answered(plan, run_id, value, by=by, via=via, comment=comment)
+            tree = await self._answered(plan, run_id, value, by=by, via=via, comment=comment)
             self._enter(tree)
-        await self._drive(tree)
-        return run
+        return await self._drive(tree)
 
     async def answer(
         self, plan: Plan, run_id: str, value: object = None, *, by: str = "", via: str = "", comment: str = ""
@@ -301,17 +301,17 @@ class Scheduler:
             As `resume` does.
         """
         async with self._lock(run_id):
-            _, run = await self._answered(plan, run_id, value, by=by, via=via, comment=comment)
-        return run
+            tree = await self._answered(plan, run_id, value, by=by, via=via, comment=comment)
+        return tree.root
 
-    async def _answered(self, plan: Plan, run_id: str, value: object, **told: str) -> tuple[Tree, Run]:
-        tree, run = await self._load_tree(plan, run_id)
+    async def _answered(self, plan: Plan, run_id: str, value: object, **told: str) -> Tree:
+        tree = await self._load_tree(plan, run_id)
         said = frozen_object({key: text for key, text in told.items() if text}, "what came with an answer")
         about: JsonObject = {"at": self.clock(), **said}
-        for interrupt_id, answer in self._answers(run, value).items():
-            self._answer(tree, run, interrupt_id, answer, about)
+        for interrupt_id, answer in self._answers(tree.root, value).items():
+            self._answer(tree, interrupt_id, answer, about)
         await tree.flush()
-        return tree, run
+        return tree
 
     async def expire(self, plan: Plan, run_id: str) -> Run:
         """Let the questions whose time is over take their default answer, and go on.
@@ -320,16 +320,15 @@ class Scheduler:
             KeyError: no such run.
         """
         async with self._lock(run_id):
-            tree, run = await self._load_tree(plan, run_id)
-            over = [asked for asked in run.interrupts.values() if self._is_over(asked)]
-            if run.state is not RunState.SUSPENDED or not over:
-                return run
+            tree = await self._load_tree(plan, run_id)
+            over = [asked for asked in tree.root.interrupts.values() if self._is_over(asked)]
+            if tree.root.state is not RunState.SUSPENDED or not over:
+                return tree.root
             for asked in over:
-                self._answer(tree, run, asked.id, asked.default, {"outcome": "expired", "at": self.clock()})
+                self._answer(tree, asked.id, asked.default, {"outcome": "expired", "at": self.clock()})
             await tree.flush()
             self._enter(tree)
-        await self._drive(tree)
-        return run
+        return await self._drive(tree)
 
     async def recover(self, plan: Plan, run_id: str) -> Run:
         """Go on with a run whose engine is gone; one that is suspended or ended is returned as it is.
@@ -341,12 +340,11 @@ class Scheduler:
             RuntimeError: it is being driven.
         """
         async with self._lock(run_id):
-            tree, run = await self._load_tree(plan, run_id)
-            if not run.running:
-                return run
+            tree = await self._load_tree(plan, run_id)
+            if not tree.root.running:
+                return tree.root
             self._enter(tree)
-        await self._drive(tree)
-        return run
+        return await self._drive(tree)
 
     async def fork(
         self,
@@ -378,10 +376,7 @@ class Scheduler:
             raise ValueError(f"run {run_id} has no position {at}: choose one from 1 to {events[-1].pos}")
         root, fork_id = events[0].run_id, check_run_id(new_id or new_run_id())
         copied = [copied_event(event, root, fork_id, meta) for event in events if event.pos <= at]
-        run = Run(plan, fork_id)
-        for event in copied:
-            if event.run_id == fork_id:
-                run.apply(event)
+        run = replay(plan, copied)
         run.check_fits()
         if run.state.ended:
             raise ValueError(f"run {run_id} had {run.state} by position {at}: fork it from before its end")
@@ -410,18 +405,17 @@ class Scheduler:
             NotSuspended: it has ended already.
         """
         async with self._lock(run_id):
-            driven = self._driven.get(root_of(run_id))
-            if driven is None:
-                tree, run = await self._load_tree(Plan(open_channels=True), run_id)
-                if run.state.ended:
-                    raise NotSuspended(f"run {run_id} is {run.state}: there is nothing to cancel")
+            tree = self._driven.get(root_of(run_id))
+            if tree is None:
+                tree = await self._load_tree(Plan(open_channels=True), run_id)
+                if tree.root.state.ended:
+                    raise NotSuspended(f"run {run_id} is {tree.root.state}: there is nothing to cancel")
                 driver = self._driver(tree)
                 driver.fail("cancelled", "cancelled")
                 await driver.end()
                 return
-        tree, task = driven
-        if task is not None and not tree.cancelled:
-            task.cancel()
+        if tree.task is not None and not tree.cancelled:
+            tree.task.cancel()
         tree.cancelled = True
 
     def pause(self, run_id: str) -> None:
@@ -433,7 +427,7 @@ class Scheduler:
         driven = self._driven.get(root_of(run_id))
         if driven is None:
             raise NotSuspended(f"run {run_id} is not being driven here: there is nothing to pause")
-        driven[0].pausing = True
+        driven.pausing = True
 
     async def set_breakpoints(self, run_id: str, breakpoints: Sequence[object]) -> None:
         """Set where a run stops; the log keeps it.  See `playground.kernel.breakpoints`.
@@ -446,11 +440,9 @@ class Scheduler:
         found = parse_breakpoints(breakpoints)
         data: JsonObject = {"breakpoints": FrozenList([point.to_json() for point in found])}
         async with self._lock(run_id):
-            driven = self._driven.get(root_of(run_id))
-            if driven is not None:
-                tree = driven[0]
-            else:
-                tree, _ = await self._load_tree(Plan(open_channels=True), run_id)
+            tree = self._driven.get(root_of(run_id))
+            if tree is None:
+                tree = await self._load_tree(Plan(open_channels=True), run_id)
             if tree.root.state.ended:
                 raise NotSuspended(f"run {run_id} is {tree.root.state}: breakpoints would never be met")
             tree.fact(tree.root, "breakpoints_set", data)
@@ -469,9 +461,9 @@ class Scheduler:
                 raise RuntimeError(
                     f"run {run_id} is being driven: let a provider of 'wave' contribute the note"
                 )
-            tree, run = await self._load_tree(Plan(open_channels=True), run_id)
-            told = {"wave": run.wave.number, "topic": topic, "data": data}
-            tree.fact(run, "note", frozen_object(told, "note ", topic))
+            tree = await self._load_tree(Plan(open_channels=True), run_id)
+            told = {"wave": tree.root.wave.number, "topic": topic, "data": data}
+            tree.fact(tree.root, "note", frozen_object(told, "note ", topic))
             await tree.flush()
 
     def is_driving(self, run_id: str) -> bool:
@@ -486,41 +478,37 @@ class Scheduler:
         Raises:
             LogError: the log or the checkpoint cannot be read, or does not fit the plan.
         """
-        check_run_id(run_id)
-
-        async def tail(since: Run | None) -> list[Event]:
-            return await self.eventlog.after(run_id, since.event_seq - 1 if since else 0)
-
-        run, _ = await self._fold(plan, run_id, tail)
+        run, _ = await self._fold(plan, run_id, self._own_since)
         return run
 
-    async def _load_tree(self, plan: Plan, run_id: str) -> tuple[Tree, Run]:
-        check_run_id(run_id)
-        if root_of(run_id) != run_id:
+    async def _load_tree(self, plan: Plan, run_id: str) -> Tree:
+        if root_of(check_run_id(run_id)) != run_id:
             raise ValueError(f"run {run_id} is a child run: name its root run {root_of(run_id)}")
         plan.validate()
-
-        async def tail(since: Run | None) -> list[Event]:
-            return await self.eventlog.stream(run_id, since.last_pos - 1 if since else 0)
-
-        run, stream = await self._fold(plan, run_id, tail)
+        run, stream = await self._fold(plan, run_id, self._all_since)
         if run is None:
             raise KeyError(_unknown(run_id))
         tree = self._tree(run)
         tree.learn(stream)
-        return tree, run
+        return tree
+
+    async def _own_since(self, run_id: str, cached: Run | None) -> list[Event]:
+        """A run's own events from the last one that its checkpoint knows, or all."""
+        return await self.eventlog.after(run_id, cached.event_seq - 1 if cached else 0)
+
+    async def _all_since(self, run_id: str, cached: Run | None) -> list[Event]:
+        """The same for the events of a whole tree."""
+        return await self.eventlog.stream(run_id, cached.last_pos - 1 if cached else 0)
 
     async def _fold(
-        self, plan: Plan, run_id: str, tail: Callable[[Run | None], Awaitable[list[Event]]]
+        self, plan: Plan, run_id: str, tail: Callable[[str, Run | None], Awaitable[list[Event]]]
     ) -> tuple[Run | None, list[Event]]:
         """A run as its checkpoint and the events from there on tell it, and those events.
 
         A checkpoint is a cache: where the log has the whole run, one that cannot be
         read, that does not fit, or that is ahead of the log is as good as none.
-
-        Args:
-            tail: reads the events from the last one that a run knows; from the start for None.
         """
+        check_run_id(run_id)
         cached: Run | None = None
         problem: Exception | None = None
         try:
@@ -531,7 +519,7 @@ class Scheduler:
                     raise LogError(f"run {run_id}: its checkpoint is of run {cached.run_id}: delete it")
         except Exception as error:  # noqa: BLE001 - a store may raise anything
             problem = error
-        events = await tail(cached)
+        events = await tail(run_id, cached)
         ahead = cached is not None and not any(event.run_id == run_id for event in events)
         if problem is not None or ahead:
             first = await self.eventlog.stream(root_of(run_id), 0, 1)
@@ -539,12 +527,18 @@ class Scheduler:
                 _log.warning(
                     "run %s is read from its log, not its checkpoint: %s", run_id, problem or "it is ahead"
                 )
-                cached, events = None, await tail(None)
+                cached, events = None, await tail(run_id, None)
             elif problem is not None:
                 raise problem
         own = [event for event in events if event.run_id == run_id]
-        seq = cached.event_seq if cached is not None else 0
-        return _replayed(plan, run_id, cached, [event for event in own if event.seq > seq]), events
+        if cached is not None:
+            for event in own:
+                if event.seq > cached.event_seq:
+                    cached.apply(event)
+        run = cached or (replay(plan, own) if own else None)
+        if run is not None:
+            run.check_fits()
+        return run, events
 
     def _tree(self, run: Run) -> Tree:
         tree = Tree(self.eventlog, self.bus, self.clock, run)
@@ -585,14 +579,14 @@ class Scheduler:
         run_id = tree.root.run_id
         if run_id in self._driven:
             raise RuntimeError(f"run {run_id} is being driven already: wait for it, or cancel it")
-        self._driven[run_id] = tree, None
+        self._driven[run_id] = tree
 
-    async def _drive(self, tree: Tree) -> None:
+    async def _drive(self, tree: Tree) -> Run:
         """Drive a run to its rest; then save it before anyone else takes it up."""
         run, task = tree.root, asyncio.current_task()
         assert task is not None
         cancels = task.cancelling()
-        self._driven[run.run_id] = tree, task
+        tree.task = task
         try:
             await self._driver(tree).drive()
         except asyncio.CancelledError:
@@ -605,6 +599,7 @@ class Scheduler:
             task.uncancel()
         async with self._lock(run.run_id):
             await self.checkpoint(run, at_rest=True)
+        return run
 
     def _driver(self, tree: Tree) -> Driver:
         return Driver(self, tree, tree.root, llm=self.llm, tools=self.tools, max_waves=self.max_waves)
@@ -644,7 +639,8 @@ class Scheduler:
     def _is_over(self, asked: Interrupt) -> bool:
         return asked.expires_at is not None and self.clock() >= asked.expires_at
 
-    def _answer(self, tree: Tree, run: Run, interrupt_id: str, value: object, about: JsonObject) -> None:
+    def _answer(self, tree: Tree, interrupt_id: str, value: object, about: JsonObject) -> None:
+        run = tree.root
         frozen = freeze(value, "answer to ", interrupt_id, limit=self.max_bytes)
         outcome = "answered"
         if isinstance(frozen, dict) and isinstance(frozen.get("approved"), bool):
@@ -660,20 +656,6 @@ class Scheduler:
             **about,
         }
         tree.fact(run, "resumed", data)
-
-
-def _replayed(plan: Plan, run_id: str, run: Run | None, tail: Sequence[Event]) -> Run | None:
-    if run is None:
-        if not tail:
-            return None
-        run = Run(plan, run_id, parent_id=tail[0].parent_id)
-        check_first(tail[0])
-    else:
-        run.saved_seq = run.event_seq
-    for event in tail:
-        run.apply(event)
-    run.check_fits()
-    return run
 
 
 def copied_event(event: Event, root: str, fork_id: str, meta: Mapping[str, object] | None) -> Event:

@@ -30,6 +30,7 @@ class Tree:
         parks: how often each path has parked, so that interrupt ids never recur.
         root: the root run.
         breakpoints: where it stops; if anywhere, `kinds` are the events since each run's latest starts.
+        task: the task that drives it, once there is one.
         pausing, cancelled: what someone outside has asked for.
         broken: the error that ended the writing; nothing more is kept after it.
     """
@@ -40,6 +41,7 @@ class Tree:
         self.parks = dict(root.parks)
         self.breakpoints: tuple[Breakpoint, ...] = ()
         self.kinds: defaultdict[str, set[str]] = defaultdict(set)
+        self.task: asyncio.Task[object] | None = None
         self.pausing = False
         self.cancelled = False
         self.broken: BaseException | None = None
