@@ -35,7 +35,7 @@ from playground.kernel.ports import (
 )
 from playground.kernel.run import Activation, Interrupt, Run, escape_key
 from playground.kernel.types import ToolCall, ToolResult
-from playground.kernel.values import JsonObject, JsonValue, freeze, frozen_object, thaw
+from playground.kernel.values import JsonObject, JsonValue, freeze, frozen_object, text_in, thaw
 
 if TYPE_CHECKING:
     from playground.kernel.bus import Bus
@@ -189,28 +189,30 @@ class Host(Protocol):
     tools: ToolPort | None
     subagent: SubagentPort
     bus: Bus
-    now: Callable[[], float]
 
     async def record(self, kind: str, data: Mapping[str, JsonValue]) -> None:
         """Append one fact to the run's log and apply it."""
         ...
 
-    def park_id(self, path: str) -> str:
-        """The id of the next interrupt with this path."""
+    def addressed(self, asked: Interrupt, key: str, path: str, call: str) -> JsonObject:
+        """A question with its id and its moment of expiry, as it stands in the event."""
         ...
 
 
 class NodeContext:
-    """What a body may use while it runs: read the state, call models, tools and child runs, ask a person."""
+    """What a body may use while it runs: read the state, call models, tools and child runs, ask a person.
 
-    __slots__ = ("_activation", "_counts", "_host", "_inside", "_scope", "attempt", "node_id", "run")
+    `host` is the engine behind it and `activation` what it remembers, for ports that are part of the engine.
+    """
+
+    __slots__ = ("_counts", "_inside", "_scope", "activation", "attempt", "host", "node_id", "run")
 
     def __init__(self, host: Host, node_id: str, *, inside: str = "", scope: str = "") -> None:
+        self.host = host
         self.run = host.run
         self.node_id = node_id
         self.attempt = host.run.node_states[node_id].attempts
-        self._host = host
-        self._activation: Activation = host.run.activations[node_id]
+        self.activation: Activation = host.run.activations[node_id]
         self._counts: dict[str, int] = {}
         self._inside = inside
         self._scope = scope
@@ -228,21 +230,21 @@ class NodeContext:
     @property
     def resumed(self) -> bool:
         """Whether the node's own question was answered; tells an answer of None from none."""
-        return bool(self._activation.answer)
+        return bool(self.activation.answer)
 
     @property
     def resume_value(self) -> JsonValue:
         """The latest answer to the node's own question, or None."""
-        return thaw(self._activation.answers.get(self._activation.answer))
+        return thaw(self.activation.answers.get(self.activation.answer))
 
     async def emit(self, event: str, **data: object) -> None:
         """Tell whoever listens right now, such as one token; it is not kept in the log."""
-        await self._host.bus.fire(event, run_id=self.run_id, node_id=self.node_id, **data)
+        await self.host.bus.fire(event, run_id=self.run_id, node_id=self.node_id, **data)
 
     async def note(self, topic: str, **data: object) -> None:
         """Write a fact of one's own into the log, for the reader of the run."""
         told = {"node": self.node_id, "topic": topic, "data": data}
-        await self._host.record("note", frozen_object(told, f"note {topic!r}"))
+        await self.host.record("note", frozen_object(told, f"note {topic!r}"))
 
     async def llm_complete(self, prompt: str, system: str | None = None) -> str:
         """The text of a model's reply to one prompt."""
@@ -267,14 +269,14 @@ class NodeContext:
             RuntimeError: the run has no model.
             ModelError: no whole reply came.
         """
-        model = self._host.llm
+        model = self.host.llm
         if model is None:
             raise RuntimeError(
                 f"node {self.node_id!r} calls a model and there is none: pass llm= to the Scheduler"
             )
         asked = [len(messages), messages[-1] if messages else None, system]
         key = self.call_key("model", "", asked)
-        had = self._activation.calls.get(key)
+        had = self.activation.calls.get(key)
         if had is not None:
             return _reply(had)
         call_id = self._call_id(key)
@@ -284,7 +286,7 @@ class NodeContext:
             "tool names",
         )
         turn = self.run.metrics["llm_calls"] + self.run.calls_in_flight
-        await self._host.record("model_called", called)
+        await self.host.record("model_called", called)
         returned: JsonObject = {"node": self.node_id, "call_id": call_id, "call": key}
         self.run.calls_in_flight += 1
         try:
@@ -293,7 +295,7 @@ class NodeContext:
             else:
                 reply = await model.chat(messages, tools=tools, system=system, on_delta=on_delta)
         except Exception as error:
-            await self._host.record("model_returned", {**returned, **_failure(error)})
+            await self.host.record("model_returned", {**returned, **_failure(error)})
             raise
         finally:
             self.run.calls_in_flight -= 1
@@ -308,7 +310,7 @@ class NodeContext:
             "tokens": int(reply.tokens or 0),
         }
         kept = frozen_object(told, f"reply of the model in node {self.node_id!r}")
-        await self._host.record("model_returned", kept)
+        await self.host.record("model_returned", kept)
         return _reply(kept)
 
     async def call_tool(
@@ -323,29 +325,29 @@ class NodeContext:
             RuntimeError: the run has no tools.
             NotJson: the arguments or the output are not JSON.
         """
-        tools = self._host.tools
+        tools = self.host.tools
         if tools is None:
             raise RuntimeError(
                 f"node {self.node_id!r} calls tool {name!r} and there are none: pass tools= to the Scheduler"
             )
         given = frozen_object(arguments or {}, f"arguments of tool {name!r} in node {self.node_id!r}")
         key = self.call_key("tool", name, given)
-        had = self._activation.calls.get(key)
+        had = self.activation.calls.get(key)
         if had is not None:
             return _result(had)
         call = ToolCall(name, cast("JsonObject", thaw(given)), self._call_id(key), problem)
         freeze(name, "name of a tool that node ", self.node_id, " calls")
         about = {"node": self.node_id, "call_id": call.call_id, "name": name}
-        await self._host.record("tool_called", {**about, "arguments": given})
+        await self.host.record("tool_called", {**about, "arguments": given})
         inner = NodeContext(
-            self._host, self.node_id, inside=f"{self._inside}/{escape_key(name)}", scope=f"{key}>"
+            self.host, self.node_id, inside=f"{self._inside}/{escape_key(name)}", scope=f"{key}>"
         )
         result = await tools.dispatch(call, inner)
         kept = frozen_object(
             {**about, "call": key, "ok": result.ok, "output": result.output, "error": result.error},
             f"result of tool {name!r} in node {self.node_id!r}",
         )
-        await self._host.record("tool_returned", kept)
+        await self.host.record("tool_returned", kept)
         return _result(kept)
 
     async def spawn(
@@ -364,7 +366,7 @@ class NodeContext:
             RuntimeError: the child failed.
             RecursionError: children nest too deep.
         """
-        return await self._host.subagent.activate(spec, task_text(task), self, payload)
+        return await self.host.subagent.activate(spec, task_text(task), self, payload)
 
     async def interrupt(
         self,
@@ -385,18 +387,14 @@ class NodeContext:
         ).suspend
         assert asked is not None
         key = self.call_key("ask", kind, [question, asked.payload])
-        interrupt_id = self._activation.asks.get(key)
-        if interrupt_id in self._activation.answers:
-            return thaw(self._activation.answers[interrupt_id])
+        interrupt_id = self.activation.asks.get(key)
+        if interrupt_id in self.activation.answers:
+            return thaw(self.activation.answers[interrupt_id])
         if interrupt_id is None:
-            interrupt_id = await self.ask(asked, key)
+            data = self.host.addressed(asked, self.node_id, self.path, key)
+            await self.host.record("interrupted", data)
+            interrupt_id = text_in(data, "id")
         raise Parked([self.run.interrupts[interrupt_id]])
-
-    async def ask(self, asked: Interrupt, call: str = "") -> str:
-        """Write down that this node asks, and return the id of the question."""
-        data = addressed(asked, self._host, self.node_id, self.path)
-        await self._host.record("interrupted", {**data, "call": call, "wave": self.run.wave.number})
-        return cast("str", data["id"])
 
     @property
     def path(self) -> str:
@@ -434,16 +432,6 @@ class NodeContext:
             raise Parked(parked)
         return [task.result() for task in tasks]
 
-    @property
-    def host(self) -> Host:
-        """The engine behind this context, for ports that are part of it."""
-        return self._host
-
-    @property
-    def activation(self) -> Activation:
-        """What this activation remembers."""
-        return self._activation
-
     def call_key(self, kind: str, name: str, asked: object) -> str:
         """The key under which this activation remembers a call: what was asked, and which of equals it is."""
         text = _ENCODE(asked)
@@ -461,26 +449,6 @@ class NodeContext:
 def _is_turn_aware(model: LlmPort | TurnAware) -> TypeGuard[TurnAware]:
     """Whether to tell it the turn; a look at the protocol itself would cost more than the rest of a call."""
     return hasattr(model, "chat_at")
-
-
-_A_CENTURY = 100 * 365.25 * 86_400
-"""Seconds: what lies further ahead is no date that every reader can show."""
-
-
-def addressed(asked: Interrupt, host: Host, node_id: str, path: str) -> dict[str, JsonValue]:
-    """A question with its id and its moment of expiry, as it stands in the event."""
-    for what, told in (("kind", asked.kind), ("question", asked.question)):
-        if not isinstance(told, str):
-            raise TypeError(f"node {node_id!r} asks with a {what} of type {type(told).__name__}: use text")
-    data = asked.to_json()
-    if asked.expires_in is not None:
-        if asked.expires_in > _A_CENTURY:
-            raise ValueError(
-                f"node {node_id!r} asks with an expiry in {asked.expires_in:g} s: use up to a hundred years"
-            )
-        data["expires_at"] = host.now() + asked.expires_in
-    frozen = frozen_object(data, f"question of node {node_id!r}")
-    return {**frozen, "id": host.park_id(path), "node": node_id}
 
 
 def _failure(error: Exception) -> JsonObject:

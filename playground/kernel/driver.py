@@ -28,7 +28,6 @@ from playground.kernel.body import (
     NodeContext,
     Outcome,
     Parked,
-    addressed,
     coerce_outcome,
     commands_of,
     error_text,
@@ -63,6 +62,9 @@ if TYPE_CHECKING:
 
 YIELD_AFTER = 0.002
 """Seconds a run may go on without letting other tasks run."""
+
+_A_CENTURY = 100 * 365.25 * 86_400
+"""Seconds: what lies further ahead is no date that every reader can show."""
 
 
 class Slots:
@@ -115,7 +117,6 @@ class Driver:
         self.tools = tools
         self.subagent: SubagentPort = scheduler.subagent
         self.bus = scheduler.bus
-        self.now = scheduler.clock
         self.max_waves = max_waves
         self.max_bytes = scheduler.max_bytes
         self._slots = scheduler.slots
@@ -328,12 +329,9 @@ class Driver:
             "next": [key for key, _ in ready],
         }
         asked = Interrupt("breakpoint", freeze(payload), "Go on?")
-        self._fact("interrupted", self._asked(asked, "", path + BREAKPOINT))
+        self._fact("interrupted", self.addressed(asked, "", path + BREAKPOINT, ""))
         self._suspend()
         return True
-
-    def _asked(self, asked: Interrupt, key: str, path: str) -> JsonObject:
-        return {**addressed(asked, self, key, path), "call": "", "wave": self.run.wave.number}
 
     def _suspend(self) -> list[str]:
         ids = FrozenList(self.run.interrupts)
@@ -555,7 +553,7 @@ class Driver:
         if outcome.suspend is not None:
             asked = run.activations[key].asks.get("")
             if asked not in run.interrupts:
-                data = self._asked(outcome.suspend, key, NodeContext(self, key).path)
+                data = self.addressed(outcome.suspend, key, NodeContext(self, key).path, "")
                 self._fact("interrupted", data)
                 asked = text_in(data, "id")
             self._park(key, [run.interrupts[asked]])
@@ -726,9 +724,20 @@ class Driver:
         if self.tree.cancelled:
             raise asyncio.CancelledError
 
-    def park_id(self, path: str) -> str:
-        """The id of the next interrupt with this path."""
-        return self.tree.park_id(path)
+    def addressed(self, asked: Interrupt, key: str, path: str, call: str) -> JsonObject:
+        """A question with its id and its moment of expiry, as it stands in the event."""
+        for what, told in (("kind", asked.kind), ("question", asked.question)):
+            if not isinstance(told, str):
+                raise TypeError(f"node {key!r} asks with a {what} of type {type(told).__name__}: use text")
+        data = asked.to_json()
+        if asked.expires_in is not None:
+            if asked.expires_in > _A_CENTURY:
+                raise ValueError(
+                    f"node {key!r} asks with an expiry in {asked.expires_in:g} s: use up to a hundred years"
+                )
+            data["expires_at"] = self.scheduler.clock() + asked.expires_in
+        frozen, wave = frozen_object(data, f"question of node {key!r}"), self.run.wave.number
+        return {**frozen, "id": self.tree.park_id(path), "node": key, "call": call, "wave": wave}
 
     def child_failed(self, key: str, call: str) -> None:
         """Take note that a retry of this node must not be given this failed child run again."""
