@@ -252,9 +252,9 @@ class Driver:
         while readiness.unfinished(plan, run):
             dead = readiness.dead_branches(plan, run)
             if not dead:
-                keys = readiness.ready_keys(plan, run, empty_fanout=True)
-                if keys:
-                    return [(key, readiness.verdict(plan, run, key, empty_fanout=True)) for key in keys]
+                freed = readiness.ready(plan, run, empty_fanout=True)
+                if freed:
+                    return freed
                 dead = readiness.dead_circles(plan, run)
             if not dead:
                 return []

@@ -246,7 +246,7 @@ class Plan:
 
     def ready(self, run: Run, *, empty_fanout: bool = False) -> list[str]:
         """Which nodes and instances of `run` can run now, in plan order; reads only."""
-        return readiness.ready_keys(self, run, empty_fanout=empty_fanout)
+        return [key for key, _ in readiness.ready(self, run, empty_fanout=empty_fanout)]
 
     def explain(self, run: Run, node: str) -> Reason:
         """Why `node` ran, waits or was skipped in `run`.

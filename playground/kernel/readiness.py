@@ -110,11 +110,10 @@ reason = lru_cache(maxsize=4096)(Reason)
 _ENTRY, _RUNNING, _RAN = Reason("entry"), Reason("running"), Reason("ran")
 
 
-def ready_keys(plan: Plan, run: Run, *, empty_fanout: bool = False) -> list[str]:
-    """The keys of all nodes and instances that can run now, in plan order, instances in theirs."""
-    return [
-        key for key in keys_in_order(plan, run) if verdict(plan, run, key, empty_fanout=empty_fanout).ready
-    ]
+def ready(plan: Plan, run: Run, *, empty_fanout: bool = False) -> list[tuple[str, Reason]]:
+    """All nodes and instances that can run now, and why, in plan order, instances in theirs."""
+    judged = [(key, verdict(plan, run, key, empty_fanout=empty_fanout)) for key in keys_in_order(plan, run)]
+    return [(key, why) for key, why in judged if why.ready]
 
 
 def keys_in_order(plan: Plan, run: Run) -> Iterator[str]:
@@ -240,35 +239,33 @@ def dead_branches(plan: Plan, run: Run) -> list[tuple[str, Reason]]:
     until it is empty: a skipped node may leave others without a live edge.
     """
     found = []
-    for key in plan.nodes:
-        if run.status_of(key) is not NodeStatus.PENDING or run.parked_on(key) or key in run.activated:
-            continue
-        if run.instances.get(key):
-            continue
-        edges = plan.shape.incoming.get(key, ())
-        if not edges:
+    for key in _unreleased(plan, run):
+        sources = tuple(edge.source for edge in plan.shape.incoming[key])
+        statuses = [source_status(plan, run, source) for source in sources]
+        if not sources:
             if key not in plan.shape.templates:
                 found.append((key, Reason("not_commanded")))
-            continue
-        statuses = [source_status(plan, run, edge.source) for edge in edges]
-        if not all(status.ended for status in statuses):
-            continue
-        fed = [
-            edge.source
-            for edge, status in zip(edges, statuses, strict=True)
-            if status is NodeStatus.COMPLETED and edge_live(edge, run)
-        ]
-        if fed:
-            continue
-        skipped = tuple(
-            edge.source for edge, status in zip(edges, statuses, strict=True) if status is NodeStatus.SKIPPED
-        )
-        if len(skipped) == len(edges):
-            found.append((key, Reason("skipped_predecessors", skipped)))
-        else:
-            closed = tuple(edge.source for edge in edges if edge.source not in skipped)
-            found.append((key, Reason("dead_edges", closed)))
+        elif all(status.ended for status in statuses) and not live_sources(plan, run, key):
+            closed = tuple(
+                source
+                for source, status in zip(sources, statuses, strict=True)
+                if status is not NodeStatus.SKIPPED
+            )
+            why = Reason("dead_edges", closed) if closed else Reason("skipped_predecessors", sources)
+            found.append((key, why))
     return found
+
+
+def _unreleased(plan: Plan, run: Run) -> list[str]:
+    """The nodes that have not run, wait for no answer, and were released by no command."""
+    return [
+        key
+        for key in plan.nodes
+        if run.status_of(key) is NodeStatus.PENDING
+        and not run.parked_on(key)
+        and key not in run.activated
+        and not run.instances.get(key)
+    ]
 
 
 def dead_circles(plan: Plan, run: Run) -> list[tuple[str, Reason]]:
@@ -278,15 +275,7 @@ def dead_circles(plan: Plan, run: Run) -> list[tuple[str, Reason]]:
     leads into is none of these: it can never run, which is a mistake in the plan.
     """
     incoming = plan.shape.incoming
-    waiting = {
-        key
-        for key in plan.nodes
-        if incoming.get(key)
-        and key not in plan.shape.templates
-        and run.status_of(key) is NodeStatus.PENDING
-        and not run.parked_on(key)
-        and key not in run.activated
-    }
+    waiting = {key for key in _unreleased(plan, run) if incoming[key] and key not in plan.shape.templates}
 
     def may_come(edge: Edge) -> bool:
         status = source_status(plan, run, edge.source)
