@@ -11,7 +11,6 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import cast
 
 from playground.kernel.values import JsonObject, JsonValue
 
@@ -66,24 +65,11 @@ def checked_breakpoints(given: Sequence[object]) -> list[JsonValue]:
 
 
 def _parse(item: object) -> Breakpoint:
-    if isinstance(item, Mapping):
-        keys = set(item)
-        if (
-            keys == {"channel", "op", "value"}
-            and item["op"] in _OPERATORS
-            and isinstance(item["channel"], str)
-        ):
-            return Breakpoint(
-                channel=item["channel"], op=cast("str", item["op"]), value=cast("JsonValue", item["value"])
-            )
-        if keys == {"every"} and item["every"] == "wave":
-            return Breakpoint(every="wave")
-        if (
-            len(keys) == 1
-            and keys <= {"before", "after", "on"}
-            and all(isinstance(v, str) for v in item.values())
-        ):
-            return Breakpoint(**cast("dict[str, str]", dict(item)))
+    if isinstance(item, Mapping) and all(isinstance(item[key], str) for key in item if key != "value"):
+        on_one = len(item) == 1 and item.keys() <= {"before", "after", "on"}
+        on_channel = item.keys() == {"channel", "op", "value"} and item["op"] in _OPERATORS
+        if on_one or on_channel or item == {"every": "wave"}:
+            return Breakpoint(**item)
     raise ValueError(f"{item!r} is not a breakpoint: use {_FORMS}")
 
 

@@ -109,10 +109,6 @@ class Channel:
             return new
         return freeze(self.reducer(old, new), "result of the reducer ", self.name, limit=NO_LIMIT)
 
-    def fold_into(self, old: JsonValue, new: JsonValue) -> JsonValue:
-        """`fold`, but an own list or dict grows in place: a wave costs what it adds, not what is there."""
-        return grow(old, new) if grows(old, new) else self.fold(old, new)
-
     def lift(self, value: JsonValue) -> JsonValue:
         """One write as a wave delta, folded from the identity."""
         if self.reducer is _last or (type(value) is type(self.empty) and self.reducer in _PLAIN):
@@ -120,13 +116,11 @@ class Channel:
         return self.fold(self.empty, value)
 
     def fold_on(self, lifted: JsonValue, values: Iterable[JsonValue]) -> JsonValue:
-        """A lifted write and the writes of further nodes as one wave delta."""
+        """A lifted write and the writes of further nodes as one wave delta; it grows in place if it can."""
         folded = self.own(lifted)
         for value in values:
-            if type(folded) is GrowingList and type(value) is FrozenList:
-                list.extend(folded, value)
-            else:
-                folded = self.fold_into(folded, self.lift(value))
+            new = self.lift(value)
+            folded = grow(folded, new) if grows(folded, new) else self.fold(folded, new)
         return folded
 
 

@@ -39,7 +39,6 @@ from playground.kernel.types import RunState
 from playground.kernel.values import (
     MAX_BYTES,
     FrozenDict,
-    FrozenList,
     JsonObject,
     dict_in,
     freeze,
@@ -437,8 +436,7 @@ class Scheduler:
             NotSuspended: it has ended.
             ValueError: one of them is no breakpoint.
         """
-        found = parse_breakpoints(breakpoints)
-        data: JsonObject = {"breakpoints": FrozenList([point.to_json() for point in found])}
+        data = frozen_object({"breakpoints": checked_breakpoints(breakpoints)}, "breakpoints of run ", run_id)
         async with self._lock(run_id):
             tree = self._driven.get(root_of(run_id))
             if tree is None:
@@ -446,7 +444,7 @@ class Scheduler:
             if tree.root.state.ended:
                 raise NotSuspended(f"run {run_id} is {tree.root.state}: breakpoints would never be met")
             tree.fact(tree.root, "breakpoints_set", data)
-            tree.breakpoints = found
+            tree.breakpoints = parse_breakpoints(breakpoints)
             await tree.flush()
 
     async def note(self, run_id: str, topic: str, data: Mapping[str, object]) -> None:

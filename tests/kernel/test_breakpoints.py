@@ -233,6 +233,7 @@ async def test_what_has_ended_or_is_not_going_on_cannot_be_stopped() -> None:
         {"before": "a", "after": "b"},
         {"every": "second"},
         {"channel": "n", "op": "~", "value": 1},
+        {"channel": "n", "op": [], "value": 1},
         {"channel": "n"},
         "before a",
         None,
