@@ -49,8 +49,6 @@ from playground.kernel.values import (
     JsonObject,
     JsonValue,
     NotJson,
-    dict_in,
-    dicts_in,
     freeze,
     frozen_object,
     text_in,
@@ -93,7 +91,7 @@ class Slots:
 
 
 class _Abort(Exception):
-    """Ends a wave in which a node has failed; the fact is written already."""
+    """Leaves the loop of waves: a node has failed, or it is decided that the run does."""
 
 
 class Driver:
@@ -105,9 +103,9 @@ class Driver:
         tree: Tree,
         run: Run,
         *,
-        llm: LlmPort | None,
-        tools: ToolPort | None,
-        max_waves: int,
+        llm: LlmPort | None = None,
+        tools: ToolPort | None = None,
+        max_waves: int | None = None,
     ) -> None:
         self.scheduler = scheduler
         self.tree = tree
@@ -117,7 +115,7 @@ class Driver:
         self.tools = tools
         self.subagent: SubagentPort = scheduler.subagent
         self.bus = scheduler.bus
-        self.max_waves = max_waves
+        self.max_waves = max_waves or scheduler.max_waves
         self.max_bytes = scheduler.max_bytes
         self._slots = scheduler.slots
         self._held: set[str] = set()
@@ -157,20 +155,31 @@ class Driver:
         if run.event_seq == 0:
             self._begin()
         self._frontier = Frontier(self.plan, run)
-        keys = self._judged(self._reopen)
-        while run.state is RunState.RUNNING and self._failure is None:
-            if keys:
-                await tree.flush()
-                if scheduler.checkpoint_due(run):
-                    await scheduler.checkpoint(run)
-                if tree.cancelled or time.monotonic() - self._breathed > YIELD_AFTER:
-                    await self._breathe()
-                await self._run_wave(keys)
-            if self._failure is None and (run.wave.returned or run.wave.parked):
-                await self._barrier()
-            keys = self._judged(self._advance) if self._failure is None else []
-            if not keys:
-                break
+        try:
+            keys = self._reopen()
+            while run.state is RunState.RUNNING:
+                if keys:
+                    await tree.flush()
+                    if scheduler.checkpoint_due(run):
+                        await scheduler.checkpoint(run)
+                    if tree.cancelled or time.monotonic() - self._breathed > YIELD_AFTER:
+                        await self._breathe()
+                    await self._run_wave(keys)
+                if run.wave.returned or run.wave.parked:
+                    await self._barrier()
+                keys = self._advance()
+                if not keys:
+                    break
+        except _Abort:
+            if run.failed_node is not None:
+                reason = f"node {run.failed_node!r} failed: {run.state_of(run.failed_node).output}"
+                self.fail(reason, "node_failed", run.failed_node)
+        except PredicateError as error:
+            self.fail(str(error), "predicate")
+        except AmbiguousWrite as error:
+            self.fail(str(error), "ambiguous_write")
+        except FoldError as error:
+            self.fail(f"wave {run.wave.number}: {error}", "bad_write")
         await self.end()
 
     async def _breathe(self) -> None:
@@ -198,13 +207,6 @@ class Driver:
         }
         self._fact("run_started", frozen_object(start, "start of run ", run.run_id, limit=self.max_bytes))
 
-    def _judged(self, choose: Callable[[], list[str]]) -> list[str]:
-        """What is chosen to run next; a condition or join that raises ends the run, whoever asked it."""
-        try:
-            return choose()
-        except PredicateError as error:
-            return self.fail(str(error), "predicate")
-
     def _reopen(self) -> list[str]:
         """Start again what an engine that is gone had started and not finished.
 
@@ -213,8 +215,7 @@ class Driver:
         """
         run = self.run
         if run.failed_node is not None:
-            self._fail_by_node()
-            return []
+            raise _Abort
         reopened = [(key, Reason("recovered")) for key in run.open_nodes]
         if reopened and not run.wave.returned and not run.wave.parked:
             reopened = sorted([*reopened, *self._frontier.take()], key=lambda found: run.order_of(found[0]))
@@ -224,7 +225,7 @@ class Driver:
         """The facts that follow a barrier: the next wave's starts, or the end of this drive."""
         run = self.run
         if self.tree.cancelled:
-            return self.fail("cancelled", "cancelled")
+            raise self.fail("cancelled", "cancelled")
         if run.ended_by is not None:
             return []
         if run.wave.parked or (run.interrupts and not all(a.node_id for a in run.interrupts.values())):
@@ -240,7 +241,7 @@ class Driver:
         if (self.tree.pausing or run.stepping or self.tree.breakpoints) and self._pauses(ready):
             return []
         if run.wave.number >= self.max_waves:
-            return self.fail(
+            raise self.fail(
                 f"exceeded max waves {self.max_waves}: let the loop end, or allow more with max_waves",
                 "max_waves",
             )
@@ -343,7 +344,7 @@ class Driver:
         left = [f"{key!r} never ran ({plan.explain(run, key)})" for key in readiness.unfinished(plan, run)]
         if left:
             names = ", ".join(left)
-            return self.fail(f"graph stalled: {names}; an edge, an entry or a command is missing", "stalled")
+            raise self.fail(f"graph stalled: {names}; an edge, an entry or a command is missing", "stalled")
         output = self._output(otherwise=FrozenDict())
         self._fact("run_completed", {"output": output, "wave": run.wave.number})
         return []
@@ -352,25 +353,17 @@ class Driver:
         run = self.run
         values: JsonObject = {}
         for key in self.plan.shape.terminals:
-            instances = run.instances.get(key)
-            if instances:
-                values[key] = FrozenList([run.state_of(instance).output for instance in instances])
-            elif run.is_completed(key):
-                values[key] = run.state_of(key).output
+            if run.instances.get(key) or run.is_completed(key):
+                values[key] = run.output_of(key)
         if not values:
             return otherwise
         return next(iter(values.values())) if len(values) == 1 else FrozenDict(values)
 
-    def fail(self, reason: str, code: str, node: str | None = None) -> list[str]:
-        """Decide that the run ends in failure; `end` writes it down."""
+    def fail(self, reason: str, code: str, node: str | None = None) -> Exception:
+        """Decide that the run ends in failure; `end` writes it down, once the loop of waves is left."""
         data: JsonObject = {"reason": reason, "code": code, "wave": self.run.wave.number}
         self._failure = {**data, "node": node} if node else data
-        return []
-
-    def _fail_by_node(self) -> None:
-        node = self.run.failed_node
-        assert node is not None
-        self.fail(f"node {node!r} failed: {self.run.state_of(node).output}", "node_failed", node)
+        return _Abort()
 
     async def end(self) -> None:
         """Keep what was decided: a failure, a `Goto(END)`, or nothing more than what is queued."""
@@ -412,9 +405,7 @@ class Driver:
             child = await self.scheduler.load(Plan(open_channels=True), child_id)
             if child is not None and not child.state.ended:
                 child.parent_id = run.run_id
-                driver = Driver(
-                    self.scheduler, self.tree, child, llm=None, tools=None, max_waves=self.max_waves
-                )
+                driver = Driver(self.scheduler, self.tree, child)
                 driver.fail(f"cancelled: run {run.run_id}, which called it, has ended", "cancelled")
                 await driver.end()
 
@@ -426,20 +417,18 @@ class Driver:
 
     async def _run_wave(self, keys: Sequence[str]) -> None:
         """Run the bodies, side by side if there are several; the first failure cancels the others."""
+        if len(keys) == 1:
+            await self._run_node(keys[0])
+            return
         try:
-            if len(keys) == 1:
-                await self._run_node(keys[0])
-            else:
-                async with asyncio.TaskGroup() as group:
-                    for key in keys:
-                        group.create_task(self._run_member(key))
-        except _Abort:
-            self._fail_by_node()
+            async with asyncio.TaskGroup() as group:
+                for key in keys:
+                    group.create_task(self._run_member(key))
         except BaseExceptionGroup as errors:
             for error in errors.exceptions:
                 if not isinstance(error, _Abort):
                     raise error from None
-            self._fail_by_node()
+            raise _Abort from None
 
     async def _run_member(self, key: str) -> None:
         await self._run_node(key)
@@ -620,66 +609,48 @@ class Driver:
         run = self.run
         if self.bus.has_provider("wave"):
             try:
-                told = await self._told_by_providers()
+                await self._note_for_providers()
             except NotJson as error:
-                self.fail(str(error), "bad_note")
-                return
-            for note in told:
-                self._fact("note", note)
+                raise self.fail(str(error), "bad_note") from error
         returned = [key for key in self._wave if key in run.wave.returned]
         if len(returned) < len(run.wave.returned):  # some had returned to an engine that is gone
             returned = sorted(run.wave.returned, key=run.order_of)
         self._returned = returned
         self._frontier.ended(returned)
         done = run.wave.committed
-        try:
-            delta = self._wave_delta(returned)
-            if delta is not None:
-                if not done:
-                    self._fact("state_delta", delta)
-                done -= 1
-        except AmbiguousWrite as error:
-            self.fail(str(error), "ambiguous_write")
-            return
-        except FoldError as error:
-            self.fail(f"wave {run.wave.number}: {error}", "bad_write")
-            return
+        delta = self._wave_delta(returned)
+        if delta is not None:
+            if not done:
+                self._fact("state_delta", delta)
+            done -= 1
         for key in returned:
-            returned_data = run.wave.returned[key]
-            if "control" in returned_data:
-                for command in dicts_in(returned_data, "control"):
-                    if done <= 0:
-                        self._obey(key, command)
-                    done -= 1
+            for command in run.wave.returned[key].get("control", ()):
+                if done <= 0:
+                    self._obey(key, command)
+                done -= 1
 
-    async def _told_by_providers(self) -> list[FrozenDict]:
-        """What a session wants written down with the next facts, such as what a tool changed in it."""
+    async def _note_for_providers(self) -> None:
+        """Write down what a session wants kept with the next facts, such as what a tool changed in it."""
         about = {"wave": self.run.wave.number, "topic": "", "data": None}
-        found = await self.bus.collect("wave", run=self.run)
-        return [
-            frozen_object(
-                {**about, **(told if isinstance(told, dict) else {"data": told})},
-                "what a provider of 'wave' contributed",
-            )
-            for told in found
+        told = [
+            {**about, **(found if isinstance(found, dict) else {"data": found})}
+            for found in await self.bus.collect("wave", run=self.run)
         ]
+        for note in [frozen_object(note, "what a provider of 'wave' contributed") for note in told]:
+            self._fact("note", note)
 
     def _wave_delta(self, returned: Sequence[str]) -> JsonObject | None:
-        plan, wave = self.plan, self.run.wave
-        writes: WaveWrites | None = None
+        plan, wave, writes = self.plan, self.run.wave, None
         for key in returned:
             data = wave.returned[key]
-            if "delta" not in data and "reset" not in data:
-                continue
-            if writes is None:
-                writes = WaveWrites(plan.channels)
-            if plan.open_channels:  # made anew since the writes were checked
-                for name in [*dict_in(data, "delta"), *dict_in(data, "reset")]:
-                    plan.channel(name)
-            if "delta" in data:
-                writes.take(dict_in(data, "delta"), key)
-            if "reset" in data:
-                writes.take(dict_in(data, "reset"), key, reset=True)
+            for kind in ("delta", "reset"):
+                if kind not in data:
+                    continue
+                writes = writes or WaveWrites(plan.channels)
+                if plan.open_channels:  # made anew since the writes were checked
+                    for name in data[kind]:
+                        plan.channel(name)
+                writes.take(data[kind], key, reset=kind == "reset")
         if writes is None:
             return None
         if len(returned) > 1:
@@ -716,8 +687,7 @@ class Driver:
     async def record(self, kind: str, data: Mapping[str, JsonValue]) -> None:
         """Append one fact of a node to the log before it goes on."""
         if kind == "tool_returned" and self.bus.has_provider("wave"):
-            for note in await self._told_by_providers():
-                self._fact("note", note)
+            await self._note_for_providers()
         self._fact(kind, {"wave": self.run.wave.number, **data})
         if not self.tree.unheard:
             await self.tree.flush()

@@ -290,6 +290,12 @@ class Run:
         """Whether a node or instance has an output."""
         return self.status_of(key) is NodeStatus.COMPLETED
 
+    def output_of(self, key: str) -> JsonValue:
+        """The output of a node or instance; a template's is the list of its instances'."""
+        if key in self.plan.shape.templates:
+            return FrozenList([self.node_states[instance].output for instance in self.instances.get(key, ())])
+        return self.state_of(key).output
+
     def parked_on(self, key: str) -> tuple[str, ...]:
         """The ids of the open interrupts that a parked node waits for; none once one of them is answered."""
         if not self.interrupts or key in self.activated or key not in self.activations:
@@ -548,14 +554,8 @@ def _input(run: Run, key: str, data: Data) -> JsonValue:
     if not sources:
         return run.task
     if len(sources) == 1:
-        return _output(run, sources[0])
-    return FrozenDict({source: _output(run, source) for source in sources})
-
-
-def _output(run: Run, source: str) -> JsonValue:
-    if source in run.plan.shape.templates:
-        return FrozenList([run.node_states[key].output for key in run.instances.get(source, ())])
-    return run.state_of(source).output
+        return run.output_of(sources[0])
+    return FrozenDict({source: run.output_of(source) for source in sources})
 
 
 def _node_completed(run: Run, data: Data) -> None:

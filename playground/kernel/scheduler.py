@@ -139,7 +139,7 @@ class InProcessActivator:
                 child,
                 llm=made.llm or driver.llm,
                 tools=made.tools or driver.tools,
-                max_waves=made.max_waves or self.scheduler.max_waves,
+                max_waves=made.max_waves,
             )
             await driver.without_slot(ctx.node_id, inner.drive)
             await self.scheduler.checkpoint(child, at_rest=True)
@@ -600,7 +600,7 @@ class Scheduler:
         return run
 
     def _driver(self, tree: Tree) -> Driver:
-        return Driver(self, tree, tree.root, llm=self.llm, tools=self.tools, max_waves=self.max_waves)
+        return Driver(self, tree, tree.root, llm=self.llm, tools=self.tools)
 
     # Answers.
 
