@@ -17,8 +17,9 @@ import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeGuard, TypeVar, cast, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
 from playground.kernel.command import Command, Goto, Send
 from playground.kernel.ports import (
@@ -31,9 +32,8 @@ from playground.kernel.ports import (
     Spawnable,
     SubagentPort,
     ToolPort,
-    TurnAware,
 )
-from playground.kernel.run import Activation, Interrupt, Run, escape_key
+from playground.kernel.run import Activation, Data, Interrupt, Run, escape_key
 from playground.kernel.types import ToolCall, ToolResult
 from playground.kernel.values import JsonObject, JsonValue, freeze, frozen_object, text_in, thaw
 
@@ -107,9 +107,7 @@ class Outcome:
                 kind,
                 freeze(payload, "payload of a question"),
                 question,
-                schema=cast(
-                    "JsonObject | None", freeze(dict(schema), "schema of a question") if schema else None
-                ),
+                schema=frozen_object(schema, "schema of a question") if schema else None,
                 default=freeze(default, "default answer of a question"),
                 expires_in=expires_in,
             )
@@ -286,14 +284,13 @@ class NodeContext:
             "tool names",
         )
         turn = self.run.metrics["llm_calls"] + self.run.calls_in_flight
+        chat_at = getattr(model, "chat_at", None)  # a look at the protocol would cost more than the call
+        ask: Callable[..., Awaitable[LlmReply]] = partial(chat_at, turn) if chat_at else model.chat
         await self.host.record("model_called", called)
         returned: JsonObject = {"node": self.node_id, "call_id": call_id, "call": key}
         self.run.calls_in_flight += 1
         try:
-            if _is_turn_aware(model):
-                reply = await model.chat_at(turn, messages, tools=tools, system=system, on_delta=on_delta)
-            else:
-                reply = await model.chat(messages, tools=tools, system=system, on_delta=on_delta)
+            reply = await ask(messages, tools=tools, system=system, on_delta=on_delta)
         except Exception as error:
             await self.host.record("model_returned", {**returned, **_failure(error)})
             raise
@@ -446,16 +443,15 @@ class NodeContext:
         return f"{self.run_id}:{self.node_id}:{state.activation}:{key}"
 
 
-def _is_turn_aware(model: LlmPort | TurnAware) -> TypeGuard[TurnAware]:
-    """Whether to tell it the turn; a look at the protocol itself would cost more than the rest of a call."""
-    return hasattr(model, "chat_at")
+_TOLD = ("asked", "status", "todo", "partial")
+"""What a `ModelError` tells besides its message."""
 
 
 def _failure(error: Exception) -> JsonObject:
     """A model's failure as the log keeps it, for a body that runs again to meet it again."""
     told: JsonObject = {"ok": False, "error": error_text(error)}
     if isinstance(error, ModelError):
-        told |= {"asked": error.asked, "status": error.status, "todo": error.todo, "partial": error.partial}
+        told |= {name: getattr(error, name) for name in _TOLD}
     return frozen_object(told, "error of a model")
 
 
@@ -472,40 +468,19 @@ def error_text(error: BaseException) -> str:
     return text.encode("utf-8", "replace").decode()[:4000]
 
 
-def _reply(kept: Mapping[str, JsonValue]) -> LlmReply:
+def _reply(kept: Data) -> LlmReply:
     if "error" in kept:
-        status = kept.get("status")
-        raise ModelError(
-            str(kept["error"]).partition(": ")[2],
-            asked=str(kept.get("asked", "")),
-            status=status if isinstance(status, int) else None,
-            todo=str(kept.get("todo", "")),
-            partial=str(kept.get("partial", "")),
-        )
-    calls = cast("list[JsonObject]", kept["tool_calls"])
-    return LlmReply(
-        text=cast("str", kept["text"]),
-        tool_calls=tuple(
-            ToolCall(
-                cast("str", call["name"]),
-                cast("JsonObject", thaw(call["arguments"])),
-                cast("str", call["id"]),
-                cast("str", call["problem"]),
-            )
-            for call in calls
-        ),
-        tokens=cast("int", kept["tokens"]),
-        reasoning=cast("str", kept["reasoning"]),
-    )
+        told = {name: kept[name] for name in _TOLD if name in kept}
+        raise ModelError(kept["error"].partition(": ")[2], **told)
+    calls = [
+        ToolCall(call["name"], cast("JsonObject", thaw(call["arguments"])), call["id"], call["problem"])
+        for call in kept["tool_calls"]
+    ]
+    return LlmReply(kept["text"], tuple(calls), kept["tokens"], kept["reasoning"])
 
 
-def _result(kept: Mapping[str, JsonValue]) -> ToolResult:
-    return ToolResult(
-        ok=bool(kept["ok"]),
-        output=thaw(kept["output"]),
-        error=cast("str", kept["error"]),
-        call_id=cast("str", kept["call_id"]),
-    )
+def _result(kept: Data) -> ToolResult:
+    return ToolResult(bool(kept["ok"]), thaw(kept["output"]), kept["error"], kept["call_id"])
 
 
 class FnBody:
@@ -553,7 +528,7 @@ class ToolBody:
 class LLMBody:
     """One model call; `prompt` is text, or a function from the node's input to text."""
 
-    kind: Literal["model"] = "model"
+    kind = "model"
 
     def __init__(self, prompt: str | Callable[[JsonValue], str], system: str | None = None) -> None:
         self.prompt = prompt
