@@ -20,6 +20,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
@@ -242,20 +243,15 @@ class Bus:
 
 
 def _register(table: dict[str, tuple[Handler, ...]], name: str, handler: Handler) -> Callable[[], None]:
-    table[name] = (*table.get(name, ()), handler)
-    registered = True
+    mine = partial(handler)  # another than the same handler's that is registered once more
+    table[name] = (*table.get(name, ()), mine)
 
     def undo() -> None:
-        nonlocal registered
-        if not registered:
-            return
-        registered = False
-        kept = list(table[name])
-        kept.remove(handler)
+        kept = tuple(other for other in table.get(name, ()) if other is not mine)
         if kept:
-            table[name] = tuple(kept)
+            table[name] = kept
         else:
-            del table[name]
+            table.pop(name, None)
 
     return undo
 
