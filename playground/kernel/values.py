@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import isfinite
-from typing import NoReturn, TypeAlias, Union
+from typing import NoReturn, TypeAlias, TypeVar, Union
 
 JsonValue: TypeAlias = Union[bool, int, float, str, "list[JsonValue]", "dict[str, JsonValue]", None]
 JsonObject: TypeAlias = dict[str, JsonValue]
+T = TypeVar("T")
 
 MAX_DEPTH = 100
 """How deep lists and dicts may nest; deeper ones are refused, by name."""
@@ -188,15 +189,12 @@ def _freeze(value: object, depth: int, room: list[int]) -> JsonValue:
         fields: JsonObject = {}
         for step, item in value.items():
             key = step if type(step) is str and step.isascii() else _key(step)
+            room[0] -= len(key) + 3
             if type(item) is str and item.isascii():  # most fields are such: no call for them
-                room[0] -= len(key) + len(item) + 5
-                fields[key] = item
-            elif type(item) in _DONE:
-                room[0] -= len(key) + 3
+                room[0] -= len(item) + 2
                 fields[key] = item
             else:
-                room[0] -= len(key) + 3
-                fields[key] = _freeze(item, depth + 1, room)
+                fields[key] = item if type(item) in _DONE else _freeze(item, depth + 1, room)
         return FrozenDict(fields)
     except _Refused as refused:
         refused.path.append(step)
@@ -239,46 +237,39 @@ def frozen_object(value: Mapping[str, object], *where: str, limit: int = MAX_BYT
     return frozen
 
 
+def _checked(value: JsonValue, kind: type[T], key: str, called: str) -> T:
+    if not isinstance(value, kind):
+        raise TypeError(f"{key} is {type(value).__name__}, not {called}")
+    return value
+
+
 def text_in(data: Mapping[str, JsonValue], key: str) -> str:
     """The text under `key`.
 
     Raises:
         KeyError, TypeError: it is missing, or something else.
     """
-    value = data[key]
-    if not isinstance(value, str):
-        raise TypeError(f"{key} is {type(value).__name__}, not text")
-    return value
+    return _checked(data[key], str, key, "text")
 
 
 def int_in(data: Mapping[str, JsonValue], key: str) -> int:
     """The integer under `key`; errors as in `text_in`."""
-    value = data[key]
-    if not isinstance(value, int):
-        raise TypeError(f"{key} is {type(value).__name__}, not a whole number")
-    return value
+    return _checked(data[key], int, key, "a whole number")
 
 
 def dict_in(data: Mapping[str, JsonValue], key: str) -> JsonObject:
     """The object under `key`, empty if it is missing; errors as in `text_in`."""
-    value = data.get(key, _NOTHING)
-    if not isinstance(value, dict):
-        raise TypeError(f"{key} is {type(value).__name__}, not an object")
-    return value
+    return _checked(data.get(key, _NOTHING), dict, key, "an object")
 
 
 def list_in(data: Mapping[str, JsonValue], key: str) -> list[JsonValue]:
     """The list under `key`, empty if it is missing; errors as in `text_in`."""
-    value = data.get(key, _NO_ITEMS)
-    if not isinstance(value, list):
-        raise TypeError(f"{key} is {type(value).__name__}, not a list")
-    return value
+    return _checked(data.get(key, _NO_ITEMS), list, key, "a list")
 
 
 def dicts_in(data: Mapping[str, JsonValue], key: str) -> list[JsonObject]:
     """The list of objects under `key`, empty if it is missing; errors as in `text_in`."""
-    items = list_in(data, key)
-    return [item if isinstance(item, dict) else dict_in({key: item}, key) for item in items]
+    return [_checked(item, dict, key, "an object") for item in list_in(data, key)]
 
 
 _NOTHING = FrozenDict()
