@@ -203,24 +203,14 @@ class Run:
     Read its attributes freely; it changes by events alone, each by its step in `STEPS`.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        run_id: str | None = None,
-        *,
-        parent_id: str | None = None,
-        depth: int = 0,
-        task: str = "",
-        path: str = "",
-        meta: Mapping[str, object] | None = None,
-    ) -> None:
+    def __init__(self, plan: Plan, run_id: str | None = None, *, parent_id: str | None = None) -> None:
         self.plan = plan
         self.run_id = check_run_id(run_id) if run_id is not None else new_run_id()
         self.parent_id = parent_id
-        self.depth = depth
-        self.task = task
-        self.path = path
-        self.meta: JsonObject = frozen_object(meta or {}, "meta of a run")
+        self.depth = 0
+        self.task = ""
+        self.path = ""
+        self.meta: JsonObject = _NOTHING
         self.event_seq = 0
         self.last_pos = 0
         self.shared: dict[str, JsonValue] = plan.initial_shared()
@@ -267,8 +257,10 @@ class Run:
         Raises:
             ValueError: the plan is not sound, or `run_id` is not an id.
         """
-        plan.validate()
-        return cls(plan, run_id, parent_id=parent_id, depth=depth, task=task, path=path, meta=meta)
+        run = cls(plan.validate(), run_id, parent_id=parent_id)
+        run.depth, run.task, run.path = depth, task, path
+        run.meta = frozen_object(meta or {}, "meta of a run")
+        return run
 
     # What can be asked.
 
@@ -445,8 +437,7 @@ class Run:
         """
         if self.state.ended or not self.plan.nodes:
             return
-        needed = {*self.activated, *self.activations, *self.wave.queued, *self.open_nodes}
-        for key in sorted(needed):
+        for key in sorted({*self.activated, *self.activations}):
             if key.partition("#")[0] not in self.plan.nodes:
                 raise LogError(
                     f"run {self.run_id}: node {key!r} was parked or about to run and is gone from the plan: "
