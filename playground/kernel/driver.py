@@ -182,6 +182,10 @@ class Driver:
             self.fail(f"wave {run.wave.number}: {error}", "bad_write")
         await self.end()
 
+    def _tell(self, kind: str, /, **data: JsonValue) -> None:
+        """A fact of the present wave."""
+        self._fact(kind, {"wave": self.run.wave.number, **data})
+
     async def _breathe(self) -> None:
         """Let other tasks run even if no body ever waits, and heed a request to stop."""
         if self.tree.cancelled:
@@ -268,8 +272,7 @@ class Driver:
     def _skip(self, dead: Sequence[tuple[str, Reason]]) -> None:
         """Skip nodes as one sweep; each fact tells how many are left, for an engine that finds it cut."""
         for left, (key, reason) in zip(range(len(dead) - 1, -1, -1), dead, strict=True):
-            why = reason.to_json()
-            self._fact("node_skipped", {"node": key, "wave": self.run.wave.number, "why": why, "left": left})
+            self._tell("node_skipped", node=key, why=reason.to_json(), left=left)
         self._frontier.ended([key for key, _ in dead])
 
     def _finish_sweep(self) -> None:
@@ -335,8 +338,7 @@ class Driver:
         return True
 
     def _suspend(self) -> list[str]:
-        ids = FrozenList(self.run.interrupts)
-        self._fact("run_suspended", {"wave": self.run.wave.number, "interrupts": ids})
+        self._tell("run_suspended", interrupts=FrozenList(self.run.interrupts))
         return []
 
     def _settle(self) -> list[str]:
@@ -345,8 +347,7 @@ class Driver:
         if left:
             names = ", ".join(left)
             raise self.fail(f"graph stalled: {names}; an edge, an entry or a command is missing", "stalled")
-        output = self._output(otherwise=FrozenDict())
-        self._fact("run_completed", {"output": output, "wave": run.wave.number})
+        self._tell("run_completed", output=self._output(otherwise=FrozenDict()))
         return []
 
     def _output(self, otherwise: JsonValue) -> JsonValue:
@@ -360,9 +361,8 @@ class Driver:
         return next(iter(values.values())) if len(values) == 1 else FrozenDict(values)
 
     def fail(self, reason: str, code: str, node: str | None = None) -> Exception:
-        """Decide that the run ends in failure; `end` writes it down, once the loop of waves is left."""
-        data: JsonObject = {"reason": reason, "code": code, "wave": self.run.wave.number}
-        self._failure = {**data, "node": node} if node else data
+        """Decide that the run ends in failure; `end` writes it down. Raising the result leaves the waves."""
+        self._failure = {"reason": reason, "code": code, **({"node": node} if node else {})}
         return _Abort()
 
     async def end(self) -> None:
@@ -375,13 +375,11 @@ class Driver:
 
     async def _end_in_failure(self, failure: JsonObject) -> None:
         """Nothing stays running, nothing stays asked."""
-        run = self.run
         await self._end_children()
-        by = failure.get("node") or failure["code"]
-        for key in run.open_nodes:
-            self._fact("node_cancelled", {"node": key, "wave": run.wave.number, "by": by})
+        for key in self.run.open_nodes:
+            self._tell("node_cancelled", node=key, by=failure.get("node") or failure["code"])
         self._withdraw()
-        self._fact("run_failed", failure)
+        self._tell("run_failed", **failure)
 
     async def _end_early(self, by: str) -> None:
         """`Goto(END)`: what has not run is skipped, what was asked is withdrawn, and the run is complete."""
@@ -390,9 +388,8 @@ class Driver:
         self._withdraw()
         why = Reason("ended", (by,)).to_json()
         for key in readiness.unfinished(self.plan, run):
-            self._fact("node_skipped", {"node": key, "wave": run.wave.number, "why": why})
-        output = self._output(otherwise=run.state_of(by).output)
-        self._fact("run_completed", {"output": output, "wave": run.wave.number})
+            self._tell("node_skipped", node=key, why=why)
+        self._tell("run_completed", output=self._output(otherwise=run.state_of(by).output))
 
     async def _end_children(self) -> None:
         """End the child runs that nobody waits for any more, as their log tells them, and theirs first."""
@@ -411,7 +408,7 @@ class Driver:
 
     def _withdraw(self) -> None:
         for interrupt_id in list(self.run.interrupts):
-            self._fact("interrupt_cancelled", {"id": interrupt_id, "wave": self.run.wave.number})
+            self._tell("interrupt_cancelled", id=interrupt_id)
 
     # A wave.
 
@@ -495,12 +492,7 @@ class Driver:
         """
         run, policy = self.run, node.retry
         failures = run.activations[key].failures
-        about: JsonObject = {
-            "node": key,
-            "wave": run.wave.number,
-            "attempt": run.state_of(key).attempts,
-            "error": error_text(error),
-        }
+        about: JsonObject = {"node": key, "attempt": run.state_of(key).attempts, "error": error_text(error)}
         backoff = None
         if policy is not None and failures + 1 < policy.max_attempts and isinstance(error, Exception):
             try:
@@ -508,10 +500,9 @@ class Driver:
             except Exception as refused:  # noqa: BLE001 - a predicate may be anyone's
                 about["error"] = f"{about['error']} (its retry policy raised {error_text(refused)})"
         if backoff is None:
-            self._fact("node_failed", {**about, "type": type(error).__name__})
+            self._tell("node_failed", **about, type=type(error).__name__)
             raise _Abort
-        anew = FrozenList(self._lost.pop(key, ()))
-        self._fact("node_retry", {**about, "backoff": backoff, "anew": anew})
+        self._tell("node_retry", **about, backoff=backoff, anew=FrozenList(self._lost.pop(key, ())))
         await self.tree.flush()
         await asyncio.sleep(backoff)
         await self._restart(key, Reason("retry").to_json())
@@ -522,15 +513,10 @@ class Driver:
 
     def _park(self, key: str, interrupts: Sequence[Interrupt]) -> None:
         """Write down that a node waits; what its child runs ask becomes known in this run too."""
-        run = self.run
-        nested = [frozen_object(asked.to_json()) for asked in interrupts if asked.id not in run.interrupts]
-        data: JsonObject = {
-            "node": key,
-            "wave": run.wave.number,
-            "interrupts": FrozenList([asked.id for asked in interrupts]),
-            "nested": FrozenList(nested),
-        }
-        self._fact("node_parked", data)
+        known = self.run.interrupts
+        nested = FrozenList([frozen_object(asked.to_json()) for asked in interrupts if asked.id not in known])
+        ids = FrozenList([asked.id for asked in interrupts])
+        self._tell("node_parked", node=key, interrupts=ids, nested=nested)
 
     def _accept(self, key: str, outcome: Outcome) -> None:
         """Write down what a node returned, once all of it has been checked.
@@ -659,17 +645,16 @@ class Driver:
 
     def _obey(self, by: str, command: JsonObject) -> None:
         run = self.run
-        data: JsonObject = {"wave": run.wave.number, "by": by, **command}
         if "send" in command:
             key = self._instance_key(text_in(command, "send"), command["key"])
             known = key in run.instance_inputs
-            self._fact("control", {**data, "key": key})
+            self._tell("control", **command | {"by": by, "key": key})
             if not known:
                 self._frontier.released(key, was_ended=False)
             return
         target = text_in(command, "goto")
         was_ended = run.status_of(target).ended
-        self._fact("control", data)
+        self._tell("control", by=by, **command)
         if target != END:
             self._frontier.released(target, was_ended=was_ended)
 
@@ -688,7 +673,7 @@ class Driver:
         """Append one fact of a node to the log before it goes on."""
         if kind == "tool_returned" and self.bus.has_provider("wave"):
             await self._note_for_providers()
-        self._fact(kind, {"wave": self.run.wave.number, **data})
+        self._tell(kind, **data)
         if not self.tree.unheard:
             await self.tree.flush()
         if self.tree.cancelled:
@@ -742,14 +727,9 @@ def _named(path: str, keys: Iterable[str]) -> set[str]:
 
 def _all_parked(error: BaseException) -> list[Interrupt]:
     """The interrupts in a group of errors that are nothing but parks, as a task group in a body makes it."""
+    if isinstance(error, Parked):
+        return list(error.interrupts)
     if not isinstance(error, BaseExceptionGroup):
         return []
-    parked, rest = error.split(Parked)
-    return _interrupts_in(parked) if parked is not None and rest is None else []
-
-
-def _interrupts_in(group: BaseExceptionGroup[Parked]) -> list[Interrupt]:
-    found: list[Interrupt] = []
-    for error in group.exceptions:
-        found.extend(_interrupts_in(error) if isinstance(error, BaseExceptionGroup) else error.interrupts)
-    return found
+    inner = [_all_parked(each) for each in error.exceptions]
+    return [asked for each in inner for asked in each] if all(inner) else []
