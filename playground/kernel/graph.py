@@ -165,18 +165,16 @@ class Plan:
         Raises:
             ValueError: naming the node or edge and what is wrong with it.
         """
+        known = f"known nodes: {', '.join(self.nodes) or 'none'}"
         for edge in self.edges:
             for end, name in (("source", edge.source), ("target", edge.target)):
                 if name not in self.nodes:
                     raise ValueError(
-                        f"edge {edge.source!r} -> {edge.target!r}: its {end} does not exist; "
-                        f"known nodes: {', '.join(self.nodes) or 'none'}"
+                        f"edge {edge.source!r} -> {edge.target!r}: its {end} does not exist; {known}"
                     )
         for name in self._entry:
             if name not in self.nodes:
-                raise ValueError(
-                    f"entry node {name!r} does not exist; known nodes: {', '.join(self.nodes) or 'none'}"
-                )
+                raise ValueError(f"entry node {name!r} does not exist; {known}")
             if self.nodes[name].template:
                 raise ValueError(f"entry node {name!r} is a template, which only Send can start")
         for node in self.nodes.values():

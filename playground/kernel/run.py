@@ -306,11 +306,13 @@ class Run:
 
     # What events do.
 
-    def touch(self, key: str) -> NodeState:
-        """The state of a node or instance, to be changed."""
+    def touch(self, key: str, status: NodeStatus | None = None) -> NodeState:
+        """The state of a node or instance, with a new status if one is given, to be changed."""
         state = self.node_states.get(key)
         if state is None:
             state = self.node_states[key] = NodeState()
+        if status is not None:
+            state.status = status
         return state
 
     def become(self, target: RunState) -> None:
@@ -517,8 +519,7 @@ def _node_started(run: Run, data: Data) -> None:
     key = _open_wave(run, data)
     run.wave.queued.discard(key)
     run.activated.pop(key, None)
-    state = run.touch(key)
-    state.status = NodeStatus.RUNNING
+    state = run.touch(key, NodeStatus.RUNNING)
     state.attempts += 1
     state.why = data.get("why")
 
@@ -551,9 +552,7 @@ def _input(run: Run, key: str, data: Data) -> JsonValue:
 
 def _node_completed(run: Run, data: Data) -> None:
     key = data["node"]
-    state = run.touch(key)
-    state.status = NodeStatus.COMPLETED
-    state.output = data["value"]
+    run.touch(key, NodeStatus.COMPLETED).output = data["value"]
     run.activations.pop(key, None)
     if run.interrupts:
         for interrupt_id in [id for id, asked in run.interrupts.items() if asked.node_id == key]:
@@ -563,7 +562,7 @@ def _node_completed(run: Run, data: Data) -> None:
 
 def _node_parked(run: Run, data: Data) -> None:
     key = data["node"]
-    run.touch(key).status = NodeStatus.PENDING
+    run.touch(key, NodeStatus.PENDING)
     run.wave.parked = True
     for found in data.get("nested", ()):
         _ask(run, Interrupt.from_json(found, key))
@@ -620,7 +619,7 @@ def _release(run: Run, key: str, code: str, by: str) -> None:
     before = run.activated.get(key)
     named = before.nodes if before is not None and before.code == code else ()
     run.activated[key] = Reason(code, (*named, by))
-    run.touch(key).status = NodeStatus.PENDING
+    run.touch(key, NodeStatus.PENDING)
 
 
 def _interrupt_cancelled(run: Run, data: Data) -> None:
@@ -639,21 +638,15 @@ def _node_retry(run: Run, data: Data) -> None:
 
 def _node_failed(run: Run, data: Data) -> None:
     run.failed_node = run.failed_node or data["node"]
-    state = run.touch(data["node"])
-    state.status = NodeStatus.FAILED
-    state.output = data["error"]
+    run.touch(data["node"], NodeStatus.FAILED).output = data["error"]
 
 
 def _node_cancelled(run: Run, data: Data) -> None:
-    state = run.touch(data["node"])
-    state.status = NodeStatus.FAILED
-    state.output = f"cancelled: {text_in(data, 'by')}"
+    run.touch(data["node"], NodeStatus.FAILED).output = f"cancelled: {text_in(data, 'by')}"
 
 
 def _node_skipped(run: Run, data: Data) -> None:
-    state = run.touch(data["node"])
-    state.status = NodeStatus.SKIPPED
-    state.why = data.get("why")
+    run.touch(data["node"], NodeStatus.SKIPPED).why = data.get("why")
     if data.get("left"):
         run.sweep.append(data["node"])
     else:
@@ -680,7 +673,7 @@ def _control(run: Run, data: Data) -> None:
     if data["immediate"]:
         _release(run, target, "goto", by)
     else:
-        run.touch(target).status = NodeStatus.PENDING
+        run.touch(target, NodeStatus.PENDING)
     if payload is not None:
         run.deliveries[target] = payload
 
