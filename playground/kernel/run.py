@@ -511,6 +511,7 @@ def _run_started(run: Run, data: Data) -> None:
 
 def _node_queued(run: Run, data: Data) -> None:
     key = _open_wave(run, data)
+    run.touch(key).why = data.get("why")
     run.wave.queued.add(key)
     run.activated.pop(key, None)
 

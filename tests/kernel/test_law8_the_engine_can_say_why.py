@@ -148,6 +148,11 @@ async def test_send_names_who_made_the_instance() -> None:
     assert str(reason) == "fan sent an instance of it"
 
 
+async def test_who_waits_for_a_slot_starts_for_the_reason_it_was_queued_for() -> None:
+    plan = plan_of("first", "second", "third").edge("first", "second").edge("first", "third")
+    assert await why(plan, "third", concurrency=1) == Reason("edges", ("first",))
+
+
 def asks(x: JsonValue, ctx: NodeContext) -> Outcome:
     return Outcome.ok(ctx.resume_value) if ctx.resumed else Outcome.park("input")
 
