@@ -401,7 +401,6 @@ class Driver:
         for child_id in children:
             child = await self.scheduler.load(Plan(open_channels=True), child_id)
             if child is not None and not child.state.ended:
-                child.parent_id = run.run_id
                 driver = Driver(self.scheduler, self.tree, child)
                 driver.fail(f"cancelled: run {run.run_id}, which called it, has ended", "cancelled")
                 await driver.end()
@@ -569,7 +568,8 @@ class Driver:
             if target is not None and target.template:
                 raise ValueError(f"node {key!r}: Goto target {command.target!r} is a template: use Send")
             payload = freeze(command.payload, "payload of a Goto from node ", key, limit=self.max_bytes)
-            return FrozenDict({"goto": command.target, "immediate": command.immediate, "payload": payload})
+            at_once = bool(command.immediate)
+            return FrozenDict({"goto": command.target, "immediate": at_once, "payload": payload})
         if isinstance(command, Send):
             if command.template not in self.plan.shape.templates:
                 known = ", ".join(self.plan.shape.templates) or "none"
