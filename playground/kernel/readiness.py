@@ -239,33 +239,15 @@ def dead_branches(plan: Plan, run: Run) -> list[tuple[str, Reason]]:
     until it is empty: a skipped node may leave others without a live edge.
     """
     found = []
-    for key in _unreleased(plan, run):
-        sources = tuple(edge.source for edge in plan.shape.incoming[key])
-        statuses = [source_status(plan, run, source) for source in sources]
-        if not sources:
-            if key not in plan.shape.templates:
-                found.append((key, Reason("not_commanded")))
-        elif all(status.ended for status in statuses) and not live_sources(plan, run, key):
-            closed = tuple(
-                source
-                for source, status in zip(sources, statuses, strict=True)
-                if status is not NodeStatus.SKIPPED
-            )
-            why = Reason("dead_edges", closed) if closed else Reason("skipped_predecessors", sources)
+    for key, node in plan.nodes.items():
+        why = verdict(plan, run, key)
+        if why.code == "dead_edges" and not run.instances.get(key):
+            closed = tuple(name for name in why.nodes if run.status_of(name) is not NodeStatus.SKIPPED)
+            why = Reason("dead_edges", closed) if closed else Reason("skipped_predecessors", why.nodes)
+            found.append((key, why))
+        elif why.code == "not_commanded" and not node.template:
             found.append((key, why))
     return found
-
-
-def _unreleased(plan: Plan, run: Run) -> list[str]:
-    """The nodes that have not run, wait for no answer, and were released by no command."""
-    return [
-        key
-        for key in plan.nodes
-        if run.status_of(key) is NodeStatus.PENDING
-        and not run.parked_on(key)
-        and key not in run.activated
-        and not run.instances.get(key)
-    ]
 
 
 def dead_circles(plan: Plan, run: Run) -> list[tuple[str, Reason]]:
@@ -275,7 +257,11 @@ def dead_circles(plan: Plan, run: Run) -> list[tuple[str, Reason]]:
     leads into is none of these: it can never run, which is a mistake in the plan.
     """
     incoming = plan.shape.incoming
-    waiting = {key for key in _unreleased(plan, run) if incoming[key] and key not in plan.shape.templates}
+    waiting = {
+        key
+        for key, node in plan.nodes.items()
+        if not node.template and verdict(plan, run, key).code == "open_predecessors"
+    }
 
     def may_come(edge: Edge) -> bool:
         status = source_status(plan, run, edge.source)
