@@ -367,12 +367,10 @@ class Run:
 
     def snapshot(self) -> FrozenDict:
         """The whole run as JSON that shares nothing changeable with it; `restore` takes it back."""
-        parts: JsonObject = {name: getattr(self, name) for name in _PLAIN}
-        parts |= {name: FrozenDict(getattr(self, name)) for name in _DICTS}
-        parts |= {name: FrozenList(getattr(self, name)) for name in _LISTS}
+        parts: JsonObject = {name: _kept(getattr(self, name)) for name in _AS_THEY_ARE}
         parts["format"] = FORMAT
         parts["state"] = self.state.value
-        parts["shared"] = FrozenDict({key: _own_copy(value) for key, value in self.shared.items()})
+        parts["shared"] = FrozenDict({key: _kept(value) for key, value in self.shared.items()})
         parts["node_states"] = FrozenDict({key: s.to_json() for key, s in self.node_states.items()})
         parts["instances"] = FrozenDict({key: FrozenList(keys) for key, keys in self.instances.items()})
         parts["activated"] = FrozenDict({key: reason.to_json() for key, reason in self.activated.items()})
@@ -404,15 +402,11 @@ class Run:
         if snap["format"] != FORMAT:
             raise ValueError(f"it has format {snap['format']}, this version reads {FORMAT}")
         run = cls(plan, snap["run_id"])
-        for name in _PLAIN:
-            new, value = getattr(run, name), snap[name]
-            if new is not None and not isinstance(value, type(new)):
-                raise TypeError(f"{name} is {type(value).__name__}, not {type(new).__name__}")
-            setattr(run, name, value)
-        for name in _DICTS:
-            setattr(run, name, dict(snap[name]))
-        for name in _LISTS:
-            setattr(run, name, list(snap[name]))
+        for name in _AS_THEY_ARE:
+            kind, value = type(getattr(run, name)), snap[name]
+            if not isinstance(value, kind) and kind is not type(None):
+                raise TypeError(f"{name} is {type(value).__name__}, not {kind.__name__}")
+            setattr(run, name, kind(value) if kind in (dict, list) else value)
         run.saved_seq = run.event_seq
         run.state = RunState(snap["state"])
         for key, value in snap["shared"].items():
@@ -484,19 +478,21 @@ def check_first(event: Event) -> None:
         )
 
 
-def _own_copy(value: JsonValue) -> JsonValue:
-    if isinstance(value, list):
+def _kept(value: JsonValue) -> JsonValue:
+    """A part of a run as it is now, shared where it is frozen."""
+    if isinstance(value, list) and type(value) is not FrozenList:
         return FrozenList(value)
-    return FrozenDict(value) if isinstance(value, dict) else value
+    return FrozenDict(value) if isinstance(value, dict) and type(value) is not FrozenDict else value
 
 
 _NOTHING: JsonObject = FrozenDict()
-_PLAIN = (
+_AS_THEY_ARE = (
     *("run_id", "parent_id", "depth", "task", "path", "meta", "event_seq", "last_pos"),
     *("passed", "stepping", "ended_by", "failed_node", "final_output", "sends"),
+    *("instance_inputs", "senders", "deliveries", "decisions", "parks", "metrics"),
+    *("children", "breakpoints", "sweep"),
 )
-_DICTS = ("instance_inputs", "senders", "deliveries", "decisions", "parks", "metrics")
-_LISTS = ("children", "breakpoints", "sweep")
+"""The parts of a run that a snapshot holds as they are."""
 
 
 def _run_started(run: Run, data: Data) -> None:
