@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from copy import copy
 from functools import partial
@@ -119,7 +119,7 @@ class Driver:
         self.max_bytes = scheduler.max_bytes
         self._slots = scheduler.slots
         self._held: set[str] = set()
-        self._lent: dict[str, int] = {}
+        self._waits: Counter[str] = Counter()
         self._lost: dict[str, list[JsonValue]] = {}
         self._task: asyncio.Task[object] | None = None
         self._cancels = 0
@@ -460,10 +460,7 @@ class Driver:
                         return
                     await self._failed(node, key, error)
         finally:
-            if key in self._held:
-                self._held.discard(key)
-                if not self._lent.pop(key, 0):
-                    self._slots.give()
+            self._lend(key)
 
     def _is_stopping(self, error: BaseException) -> bool:
         """Whether this task is asked to stop: the error is that, or comes of cleaning up after it."""
@@ -699,15 +696,28 @@ class Driver:
         self._lost.setdefault(key, []).append(call)
 
     async def without_slot(self, key: str, work: Callable[[], Awaitable[None]]) -> None:
-        """Let a node wait for a child run without keeping others from running."""
-        lent = self._lent
-        lent[key] = lent.get(key, 0) + 1
-        if lent[key] == 1:
-            self._slots.give()
-        await work()
-        if lent[key] == 1:
+        """Let a node wait for a child run without keeping others from running.
+
+        It takes a slot again once none of its child runs is at work any more.
+        """
+        self._lend(key)
+        self._waits[key] += 1
+        try:
+            await work()
+        finally:
+            self._waits[key] -= 1
+        if not self._waits[key]:
             await self._slots.take()
-        lent[key] -= 1
+            if self._waits[key] or key in self._held:  # another call has begun meanwhile, or was first
+                self._slots.give()
+            else:
+                self._held.add(key)
+
+    def _lend(self, key: str) -> None:
+        """Give back the slot that a node holds, if it does."""
+        if key in self._held:
+            self._held.discard(key)
+            self._slots.give()
 
 
 async def _within(seconds: float, work: Awaitable[object], key: str) -> object:

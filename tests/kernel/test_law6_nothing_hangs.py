@@ -9,6 +9,7 @@ import pytest
 
 from playground.kernel import (
     END,
+    Bus,
     Channel,
     Event,
     FnBody,
@@ -231,6 +232,33 @@ async def test_nested_runs_never_wait_for_their_parents_slot(depth: int, width: 
         plan = Plan().add(*[Node(f"s{i}", SubPlanBody(plan)) for i in range(width if depth == 1 else 1)])
     run = await asyncio.wait_for(Scheduler(concurrency=1).run(plan), 5)
     assert run.state is RunState.COMPLETED
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+async def test_a_child_run_that_begins_while_its_parent_waits_for_its_slot_again_gets_one(
+    concurrency: int,
+) -> None:
+    ended, began, bus = asyncio.Event(), asyncio.Event(), Bus()
+    bus.on("run_completed", lambda evt: turns())  # so that others take the slot that the first child had
+
+    async def parent(x: object, ctx: NodeContext) -> None:
+        async def later() -> None:
+            await ended.wait()
+            await turns()
+            began.set()
+            await ctx.spawn(plan_of(leaf=lambda x: 2), "second")
+
+        await ctx.together(ctx.spawn(plan_of(leaf=lambda x: ended.set()), "first"), later())
+
+    async def other(x: object) -> None:
+        await began.wait()
+        await turns()
+
+    scheduler = Scheduler(concurrency=concurrency, bus=bus)
+    plan = plan_of(parent=parent, **{f"other{n}": other for n in range(3)})
+    run = await asyncio.wait_for(scheduler.run(plan), 5)
+    assert run.state is RunState.COMPLETED
+    assert [scheduler.slots.try_take() for _ in range(concurrency + 1)] == [True] * concurrency + [False]
 
 
 async def test_cancelling_a_run_ends_it_failed_with_an_event() -> None:
