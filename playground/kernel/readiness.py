@@ -25,7 +25,7 @@ from playground.kernel.types import NodeStatus
 from playground.kernel.values import FrozenDict, FrozenList, JsonObject, JsonValue
 
 if TYPE_CHECKING:
-    from playground.kernel.graph import Edge, Plan
+    from playground.kernel.graph import Edge, Node, Plan
     from playground.kernel.run import Run
 
 
@@ -166,12 +166,7 @@ def _by_edges(plan: Plan, run: Run, key: str, edges: tuple[Edge, ...], empty_fan
             live.append(edge.source)
         else:
             dead.append(edge.source)
-    join = plan.nodes[key].join
-    if join == "all":
-        if waiting:
-            return Reason("open_predecessors", tuple(waiting))
-        return Reason("edges", tuple(live)) if live else Reason("dead_edges", tuple(dead))
-    if live and (join == "any" or _joined(plan, key, len(live), len(live) + len(waiting))):
+    if live and _joined(plan.nodes[key], len(live), len(live) + len(waiting)):
         return Reason("edges", tuple(live))
     if waiting:
         return Reason("open_predecessors", tuple(waiting))
@@ -197,15 +192,14 @@ def edge_live(edge: Edge, run: Run) -> bool:
         ) from error
 
 
-def _joined(plan: Plan, key: str, done: int, live: int) -> bool:
-    join = plan.nodes[key].join
-    if not callable(join):
-        return False
+def _joined(node: Node, done: int, live: int) -> bool:
+    if not callable(node.join):
+        return node.join == "any" or done == live
     try:
-        return bool(join(done, live))
+        return bool(node.join(done, live))
     except Exception as error:
         raise PredicateError(
-            f"the join of node {key!r} raised {type(error).__name__}: {error}; "
+            f"the join of node {node.id!r} raised {type(error).__name__}: {error}; "
             "let it return True or False for every pair (done, live)"
         ) from error
 
