@@ -32,7 +32,7 @@ from playground.kernel.body import (
     commands_of,
     error_text,
 )
-from playground.kernel.breakpoints import hit
+from playground.kernel.breakpoints import hit, parse_breakpoints
 from playground.kernel.bus import wait_in, wake_first
 from playground.kernel.channels import AmbiguousWrite, FoldError, Reset, WaveWrites, check_write
 from playground.kernel.command import END, Goto, Send
@@ -242,7 +242,7 @@ class Driver:
         ready = ready or self._unstall()
         if not ready:
             return self._settle()
-        if (self.tree.pausing or run.stepping or self.tree.breakpoints) and self._pauses(ready):
+        if (self.tree.pausing or run.stepping or self.tree.root.breakpoints) and self._pauses(ready):
             return []
         if run.wave.number >= self.max_waves:
             raise self.fail(
@@ -319,7 +319,7 @@ class Driver:
         found = None
         if not (tree.pausing or run.stepping):
             found = hit(
-                tree.breakpoints,
+                parse_breakpoints(tree.root.breakpoints),
                 next_nodes=_named(path, (key for key, _ in ready)),
                 last_nodes=_named(path, self._returned),
                 kinds=tree.kinds[run.run_id],

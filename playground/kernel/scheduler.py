@@ -16,7 +16,7 @@ from typing import Literal
 from weakref import WeakValueDictionary
 
 from playground.kernel.body import NodeContext, Parked
-from playground.kernel.breakpoints import checked_breakpoints, parse_breakpoints
+from playground.kernel.breakpoints import checked_breakpoints
 from playground.kernel.bus import Bus
 from playground.kernel.channels import check_write
 from playground.kernel.driver import Driver, Slots
@@ -229,7 +229,6 @@ class Scheduler:
         self.subagent: SubagentPort = InProcessActivator(self)
         self._driven: dict[str, Tree] = {}
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._durable = bool(getattr(self.eventlog, "durable", False))
 
     # Going forward.
 
@@ -444,7 +443,6 @@ class Scheduler:
             if tree.root.state.ended:
                 raise NotSuspended(f"run {run_id} is {tree.root.state}: breakpoints would never be met")
             tree.fact(tree.root, "breakpoints_set", data)
-            tree.breakpoints = parse_breakpoints(breakpoints)
             await tree.flush()
 
     async def note(self, run_id: str, topic: str, data: Mapping[str, object]) -> None:
@@ -539,9 +537,7 @@ class Scheduler:
         return run, events
 
     def _tree(self, run: Run) -> Tree:
-        tree = Tree(self.eventlog, self.bus, self.clock, run)
-        tree.breakpoints = parse_breakpoints(run.breakpoints)
-        return tree
+        return Tree(self.eventlog, self.bus, self.clock, run)
 
     def checkpoint_due(self, run: Run) -> bool:
         """Whether a run that goes on should be saved: when its log has doubled since the last time.
@@ -556,11 +552,8 @@ class Scheduler:
         A run at rest is saved if its log has grown by an eighth, which keeps a resume
         short; where the log does not outlive the process, always.
         """
-        if (
-            at_rest
-            and self._durable
-            and (run.state.ended or (run.event_seq - run.saved_seq) * 8 <= run.event_seq)
-        ):
+        grown = not run.state.ended and (run.event_seq - run.saved_seq) * 8 > run.event_seq
+        if at_rest and not grown and getattr(self.eventlog, "durable", False):
             return
         await self.store.save(run.run_id, run.snapshot())
         run.saved_seq = run.event_seq

@@ -12,7 +12,6 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from playground.kernel.breakpoints import Breakpoint
 from playground.kernel.bus import Bus
 from playground.kernel.eventlog import Event, EventLog, InMemoryEventLog
 from playground.kernel.run import Run, split_park
@@ -29,7 +28,7 @@ class Tree:
         pos: position of the latest fact.
         parks: how often each path has parked, so that interrupt ids never recur.
         root: the root run.
-        breakpoints: where it stops; if anywhere, `kinds` are the events since each run's latest starts.
+        kinds: the events since each run's latest starts, if the root run has breakpoints.
         task: the task that drives it, once there is one.
         pausing, cancelled: what someone outside has asked for.
         broken: the error that ended the writing; nothing more is kept after it.
@@ -39,7 +38,6 @@ class Tree:
         self.root = root
         self.pos = root.last_pos
         self.parks = dict(root.parks)
-        self.breakpoints: tuple[Breakpoint, ...] = ()
         self.kinds: defaultdict[str, set[str]] = defaultdict(set)
         self.task: asyncio.Task[object] | None = None
         self.pausing = False
@@ -66,7 +64,7 @@ class Tree:
         run.take(event)
         self.pos = pos
         self._outbox.append(event)
-        if self.breakpoints:
+        if self.root.breakpoints:
             self.kinds[run.run_id].add(kind)
 
     async def flush(self) -> None:
