@@ -110,8 +110,7 @@ class Subscription:
     def __aiter__(self) -> Subscription:
         return self
 
-    async def __anext__(self) -> Item:
-        return await self.get()
+    __anext__ = get
 
     def close(self) -> None:
         """Take no more; wakes everyone who waits on it."""

@@ -53,7 +53,7 @@ def _read_only(*_: object, **__: object) -> NoReturn:
 
 
 class FrozenList(list[JsonValue]):
-    """A list that a body can read, slice and copy, but not change."""
+    """A list that a body can read, slice and copy, but not change; its copies and pickles are plain lists."""
 
     __slots__ = ()
 
@@ -63,15 +63,9 @@ class FrozenList(list[JsonValue]):
     def __reduce__(self) -> tuple[type[list[JsonValue]], tuple[list[JsonValue]]]:
         return list, (list(self),)
 
-    def __copy__(self) -> list[JsonValue]:
-        return list(self)
-
-    def __deepcopy__(self, _memo: object) -> JsonValue:
-        return thaw(self)
-
 
 class FrozenDict(dict[str, JsonValue]):
-    """A dict that a body can read and copy, but not change."""
+    """A dict that a body can read and copy, but not change; its copies and pickles are plain dicts."""
 
     __slots__ = ()
 
@@ -80,12 +74,6 @@ class FrozenDict(dict[str, JsonValue]):
 
     def __reduce__(self) -> tuple[type[dict[str, JsonValue]], tuple[dict[str, JsonValue]]]:
         return dict, (dict(self),)
-
-    def __copy__(self) -> dict[str, JsonValue]:
-        return dict(self)
-
-    def __deepcopy__(self, _memo: object) -> JsonValue:
-        return thaw(self)
 
 
 class GrowingList(FrozenList):
