@@ -561,10 +561,7 @@ class Scheduler:
     # Driving.
 
     def _lock(self, run_id: str) -> asyncio.Lock:
-        lock = self._locks.get(run_id)
-        if lock is None:
-            lock = self._locks[run_id] = asyncio.Lock()
-        return lock
+        return self._locks.setdefault(run_id, asyncio.Lock())
 
     def _enter(self, tree: Tree) -> None:
         run_id = tree.root.run_id
