@@ -44,7 +44,7 @@ class MemoryEventLog(InMemoryEventLog):
     def forget(self, root_id: str) -> None:
         """Remove the events of a tree."""
         for run_id in {event.run_id for event in self._trees.pop(root_id, ())}:
-            del self._runs[run_id]
+            del self._runs[run_id], self._last[run_id]
 
 
 class MemoryCheckpointStore(InMemoryStore):

@@ -161,6 +161,14 @@ async def test_a_deleted_run_leaves_nothing_and_takes_nothing_else_along(store: 
         assert await store.runs.get(run_id) == record(run_id)
 
 
+async def test_a_deleted_run_can_be_written_anew(store: Store) -> None:
+    await store.log.append_many(family())
+    await store.runs.delete("r")
+
+    await store.log.append_many(family())
+    assert await store.log.stream("r") == family()
+
+
 async def test_deleting_twice_is_deleting_once(store: Store) -> None:
     await store.runs.delete("r")
     await store.runs.delete("r")
