@@ -492,7 +492,9 @@ class Driver:
         backoff = None
         if policy is not None and failures + 1 < policy.max_attempts and isinstance(error, Exception):
             try:
-                backoff = policy.delay_for(failures) if policy.matches(error) else None
+                delay = policy.delay_for(failures) if policy.matches(error) else None
+                freeze(delay, "its delay")
+                backoff = delay
             except Exception as refused:  # noqa: BLE001 - a predicate may be anyone's
                 about["error"] = f"{about['error']} (its retry policy raised {error_text(refused)})"
         if backoff is None:

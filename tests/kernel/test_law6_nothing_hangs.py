@@ -220,6 +220,12 @@ async def test_a_retry_policy_that_raises_fails_the_node_and_is_named() -> None:
     assert "its retry policy raised AttributeError" in run.final_output
 
 
+async def test_a_retry_policy_that_would_wait_for_ever_fails_its_node() -> None:
+    forever = Node("bad", FnBody(lambda x: 1 / 0), retry=RetryPolicy(base_delay=float("inf")))
+    run, _events = await failed(Plan().add(forever))
+    assert "its retry policy raised NotJson: its delay holds inf" in run.final_output
+
+
 @pytest.mark.parametrize("depth", [1, 4])
 @pytest.mark.parametrize("width", [1, 8])
 async def test_nested_runs_never_wait_for_their_parents_slot(depth: int, width: int) -> None:
